@@ -1,0 +1,59 @@
+# The front door of the repository: what CI runs, a person runs.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+CARGO_DENY_VERSION := 0.20.2
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ocm-rs
+DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+
+.PHONY: help
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: testenv ## Shows it all: a hub, two clusters joining, a work applied (ARGS=--once ends by itself)
+	cargo build --release -p ocm-server -p ocm-cli
+	cargo run --release -p ocm-testing --bin ocm-demo -- $(ARGS)
+
+.PHONY: test
+test: testenv ## Runs every test, against real Kubernetes control planes
+	cargo build -p ocm-server -p ocm-cli
+	cargo test --workspace
+
+.PHONY: check
+check: $(DENY) ## Checks format, lints, licenses, docs, generated files, architecture
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(DENY) check licenses bans sources
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	cargo run -q -p xtask -- crds --check
+	cargo test -q -p xtask
+
+.PHONY: testenv
+testenv: ## Builds the Kubernetes binaries the tests run against, where they are missing
+	@testenv/build.sh
+
+.PHONY: testenv-path
+testenv-path: ## Prints the folder that holds them
+	@testenv/build.sh path
+
+.PHONY: bench
+bench: testenv ## Measures, and prints one JSON line per figure
+	cargo build --release -p ocm-server -p ocm-cli
+	cargo run --release -p ocm-bench -- $(ARGS)
+
+.PHONY: crds
+crds: ## Generates crds/ from the Rust types
+	cargo run -q -p xtask -- crds
+
+.PHONY: fmt
+fmt: ## Formats the code
+	cargo fmt --all
+
+.PHONY: advisories
+advisories: $(DENY) ## Looks for known vulnerabilities (needs access to github.com)
+	$(DENY) check advisories
+
+$(DENY):
+	@echo "check: building cargo-deny $(CARGO_DENY_VERSION), once" >&2
+	cargo install --quiet --locked --root $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny@$(CARGO_DENY_VERSION)
