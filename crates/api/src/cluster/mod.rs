@@ -1,0 +1,8 @@
+//! Group `cluster.open-cluster-management.io`: managed clusters, sets of them, claims about them.
+
+pub mod v1;
+pub mod v1alpha1;
+pub mod v1beta2;
+
+/// The API group of everything in this module.
+pub const GROUP: &str = "cluster.open-cluster-management.io";

@@ -1,0 +1,27 @@
+//! The nouns of Open Cluster Management: API types, conditions, reasons, labels. No I/O.
+//!
+//! * [`cluster`] and [`work`] hold the API types, one module per API version.
+//! * [`labels`], [`annotations`], [`finalizers`], [`taints`], [`conditions`], [`reasons`], [`identities`], [`rbac`],
+//!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`] and [`limits`] hold every literal that hub
+//!   and agent must agree on, each named once.
+//! * [`feature_gates`] is the table of feature gates.
+//! * [`crds`] builds the CustomResourceDefinitions from the types.
+
+#![warn(missing_docs)]
+
+#[macro_use]
+mod macros;
+mod schema;
+mod serde_util;
+
+pub mod cluster;
+pub mod work;
+
+pub mod crds;
+pub mod feature_gates;
+
+mod names;
+pub use names::{
+    annotations, authorization, components, conditions, finalizers, identities, labels, leases, limits, namespaces,
+    rbac, reasons, secrets, signers, taints,
+};

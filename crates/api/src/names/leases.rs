@@ -1,0 +1,19 @@
+//! Leases: heartbeats of clusters, and locks of components so that only one replica leads.
+
+/// The cluster's heartbeat, in its namespace on the hub; also its holder identity. The hub creates it, the agent renews it.
+pub const MANAGED_CLUSTER: &str = "managed-cluster-lease";
+
+/// Lock of the hub's registration controllers.
+pub const REGISTRATION_CONTROLLER_LOCK: &str = "registration-controller-lock";
+/// Lock of the hub's work controllers.
+pub const WORK_MANAGER_LOCK: &str = "work-manager-lock";
+/// Lock of the hub's placement controllers.
+pub const PLACEMENT_LOCK: &str = "placement-lock";
+/// Lock of the hub's add-on controllers.
+pub const ADDON_MANAGER_LOCK: &str = "manager-lock";
+/// Lock of an agent that only registers.
+pub const REGISTRATION_AGENT_LOCK: &str = "registration-agent-lock";
+/// Lock of an agent that only runs works.
+pub const WORK_AGENT_LOCK: &str = "work-agent-lock";
+/// Lock of an agent that does both.
+pub const KLUSTERLET_AGENT_LOCK: &str = "klusterlet-agent-lock";

@@ -1,0 +1,7 @@
+//! Keys of the taints the hub puts on clusters, both with effect `NoSelect` and no value.
+
+/// The cluster's API server is not healthy: condition Available is False.
+pub const UNAVAILABLE: &str = "cluster.open-cluster-management.io/unavailable";
+
+/// Nothing is heard of the cluster: condition Available is Unknown or absent.
+pub const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";

@@ -1,0 +1,6 @@
+//! Group `work.open-cluster-management.io`: what is to run on a managed cluster, and what does.
+
+pub mod v1;
+
+/// The API group of everything in this module.
+pub const GROUP: &str = "work.open-cluster-management.io";

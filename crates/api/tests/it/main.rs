@@ -1,0 +1,7 @@
+//! Tests of the API types against OCM's own definitions, and of what they keep of an object.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod crds;
+mod round_trip;
+mod upstream;

@@ -1,0 +1,13 @@
+//! The grammar of Kubernetes that OCM needs: quantities, selectors, YAML, merge patches. No I/O.
+//!
+//! * [`quantity`] parses, adds and prints amounts such as `100m` or `2Gi`.
+//! * [`selector`] decides whether labels match a label selector.
+//! * [`merge`] computes the JSON merge patch between two values.
+//! * [`yaml`] reads YAML as kubectl does and writes it in the form kubectl writes.
+
+#![warn(missing_docs)]
+
+pub mod merge;
+pub mod quantity;
+pub mod selector;
+pub mod yaml;

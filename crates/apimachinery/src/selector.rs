@@ -1,0 +1,200 @@
+//! Label selectors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+/// Why a selector is not valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The operator is none of the four.
+    #[error(
+        "failed to read label selector: key {key:?} has operator {operator:?}, use In, NotIn, Exists or DoesNotExist"
+    )]
+    UnknownOperator {
+        /// Key of the requirement.
+        key: String,
+        /// The operator as written.
+        operator: String,
+    },
+    /// `In` or `NotIn` without values.
+    #[error("failed to read label selector: key {key:?} with operator {operator} needs at least one value")]
+    MissingValues {
+        /// Key of the requirement.
+        key: String,
+        /// The operator as written.
+        operator: String,
+    },
+    /// `Exists` or `DoesNotExist` with values.
+    #[error("failed to read label selector: key {key:?} with operator {operator} must have no values")]
+    UnexpectedValues {
+        /// Key of the requirement.
+        key: String,
+        /// The operator as written.
+        operator: String,
+    },
+}
+
+/// A label selector, checked and ready to match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    All(Vec<Requirement>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    In(BTreeSet<String>),
+    NotIn(BTreeSet<String>),
+    Exists,
+    DoesNotExist,
+}
+
+impl Selector {
+    /// Matches every object.
+    pub fn everything() -> Self {
+        Self(Kind::All(Vec::new()))
+    }
+
+    /// Matches no object.
+    pub fn nothing() -> Self {
+        Self(Kind::Nothing)
+    }
+
+    /// Reads a selector. An absent selector matches nothing, an empty one everything, as in Kubernetes.
+    ///
+    /// # Errors
+    ///
+    /// When an operator is unknown or has the wrong number of values.
+    pub fn new(selector: Option<&LabelSelector>) -> Result<Self, Error> {
+        let Some(selector) = selector else { return Ok(Self::nothing()) };
+        let labels = selector.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let expressions = selector.match_expressions.iter().flatten().map(Requirement::new);
+        Ok(Self(Kind::All(labels.chain(expressions).collect::<Result<_, _>>()?)))
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        match &self.0 {
+            Kind::Nothing => false,
+            Kind::All(requirements) => requirements.iter().all(|requirement| requirement.matches(labels)),
+        }
+    }
+
+    /// Whether an object with these labels is selected; absent labels are none.
+    pub fn matches_optional(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        match labels {
+            Some(labels) => self.matches(labels),
+            None => self.matches(&BTreeMap::new()),
+        }
+    }
+}
+
+impl TryFrom<&LabelSelector> for Selector {
+    type Error = Error;
+
+    fn try_from(selector: &LabelSelector) -> Result<Self, Error> {
+        Self::new(Some(selector))
+    }
+}
+
+impl Requirement {
+    fn equals(key: &str, value: &str) -> Self {
+        Self { key: key.to_owned(), test: Test::In(BTreeSet::from([value.to_owned()])) }
+    }
+
+    fn new(requirement: &LabelSelectorRequirement) -> Result<Self, Error> {
+        let key = requirement.key.clone();
+        let operator = requirement.operator.clone();
+        let values: BTreeSet<String> = requirement.values.iter().flatten().cloned().collect();
+        let test = match operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => return Err(Error::MissingValues { key, operator }),
+            "Exists" | "DoesNotExist" if !values.is_empty() => return Err(Error::UnexpectedValues { key, operator }),
+            "In" => Test::In(values),
+            "NotIn" => Test::NotIn(values),
+            "Exists" => Test::Exists,
+            "DoesNotExist" => Test::DoesNotExist,
+            _ => return Err(Error::UnknownOperator { key, operator }),
+        };
+        Ok(Self { key, test })
+    }
+
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        match &self.test {
+            Test::In(values) => value.is_some_and(|value| values.contains(value)),
+            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Test::Exists => value.is_some(),
+            Test::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    fn selector(value: serde_json::Value) -> Result<Selector, Error> {
+        Selector::new(Some(&serde_json::from_value(value).unwrap()))
+    }
+
+    #[test]
+    fn an_absent_selector_matches_nothing_and_an_empty_one_everything() {
+        assert!(!Selector::new(None).unwrap().matches(&labels(&[])));
+        assert!(selector(json!({})).unwrap().matches(&labels(&[])));
+        assert!(selector(json!({})).unwrap().matches_optional(None));
+    }
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let selector = selector(json!({
+            "matchLabels": { "env": "prod" },
+            "matchExpressions": [
+                { "key": "region", "operator": "In", "values": ["eu", "us"] },
+                { "key": "tier", "operator": "NotIn", "values": ["edge"] },
+                { "key": "vendor", "operator": "Exists" },
+                { "key": "retired", "operator": "DoesNotExist" },
+            ],
+        }))
+        .unwrap();
+        let good = [("env", "prod"), ("region", "eu"), ("vendor", "")];
+        assert!(selector.matches(&labels(&good)));
+        for bad in [("env", "dev"), ("region", "ap"), ("tier", "edge"), ("retired", "no")] {
+            let mut changed = labels(&good);
+            changed.insert(bad.0.to_owned(), bad.1.to_owned());
+            assert!(!selector.matches(&changed), "{bad:?}");
+        }
+        for missing in ["env", "region", "vendor"] {
+            let mut changed = labels(&good);
+            changed.remove(missing);
+            assert!(!selector.matches(&changed), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_operator_or_number_of_values_is_an_error_that_names_the_key() {
+        for (operator, values) in
+            [("in", json!(["a"])), ("In", json!([])), ("NotIn", json!(null)), ("Exists", json!(["a"]))]
+        {
+            let error =
+                selector(json!({ "matchExpressions": [{ "key": "k1", "operator": operator, "values": values }] }))
+                    .unwrap_err();
+            assert!(error.to_string().contains("k1"), "{error}");
+        }
+    }
+}

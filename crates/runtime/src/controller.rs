@@ -1,0 +1,223 @@
+//! The driver of the four verbs: observe → plan → apply → report.
+
+use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tracing::{Instrument as _, debug, info_span, warn};
+
+use crate::{
+    context::Context,
+    error::{Class, Classified, chain},
+    queue::{Key, Queue},
+    watch::{Cache, Change},
+};
+
+/// What a controller wants after a successful reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, until something it watches changes.
+    Change,
+    /// To look again after this time, or earlier when something changes.
+    After(Duration),
+    /// To try again later each time, as after a failure, but nothing went wrong: it waits for
+    /// somebody else.
+    Retry,
+    /// Like [`Next::Retry`], but after no more than this time.
+    RetryWithin(Duration),
+}
+
+/// A control loop for the objects that [`Controller::Key`] names.
+///
+/// The driver takes a key from the queue and calls the verbs in their order. An error ends the run
+/// and its [`Class`] decides what follows: a conflict is tried again at once, anything transient
+/// later each time, and an invalid object waits for an edit. A key is never in two runs at once.
+pub trait Controller: Send + Sync + 'static {
+    /// Name in logs and metrics.
+    const NAME: &'static str;
+    /// What the queue holds.
+    type Key: Key + Debug;
+    /// Everything a decision depends on, as plain data.
+    type Observed: Send + Sync;
+    /// What to write.
+    type Plan: Send;
+    /// What writing led to.
+    type Applied: Send;
+    /// What can go wrong.
+    type Error: Classified;
+
+    /// Says which changes put which keys into the queue, and which caches must be complete first.
+    fn wire(&self, wiring: &mut Wiring<'_, Self::Key>);
+
+    /// Gathers what the decision depends on; `None` when there is nothing to decide.
+    fn observe(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Observed>, Self::Error>> + Send;
+
+    /// Decides what to write. Pure: everything it knows is in its arguments.
+    fn plan(observed: &Self::Observed, now: Timestamp) -> Self::Plan;
+
+    /// Writes what was planned, in order.
+    fn apply(
+        &self,
+        observed: &Self::Observed,
+        plan: Self::Plan,
+    ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
+
+    /// Says in the status what came of it, in at most one write, and when to look again.
+    fn report(
+        &self,
+        observed: &Self::Observed,
+        applied: Self::Applied,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+}
+
+/// Connects a controller to what it watches.
+pub struct Wiring<'a, K> {
+    context: &'a Context,
+    queue: &'a Queue<K>,
+    needs: Vec<futures::future::BoxFuture<'static, ()>>,
+}
+
+impl<K> Debug for Wiring<'_, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wiring").field("needs", &self.needs.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Key> Wiring<'_, K> {
+    /// Puts the keys that `keys` makes of a change into the queue. The first run waits until the
+    /// cache is complete.
+    pub fn on<T, I>(&mut self, cache: &Cache<T>, keys: impl Fn(Change<'_, T>) -> I + Send + 'static)
+    where
+        T: Send + Sync + 'static,
+        I: IntoIterator<Item = K>,
+    {
+        self.needs(cache);
+        let queue = self.queue.clone();
+        cache.subscribe(move |change| keys(change).into_iter().for_each(|key| queue.add(key)));
+    }
+
+    /// Lets the first run wait until the cache is complete, without reacting to its changes.
+    pub fn needs<T: Send + Sync + 'static>(&mut self, cache: &Cache<T>) {
+        let cache = cache.clone();
+        self.needs.push(Box::pin(async move { cache.synced().await }));
+    }
+
+    /// Puts a key into the queue at once and then every `period`.
+    pub fn every(&mut self, period: Duration, key: K) {
+        let queue = self.queue.clone();
+        self.context.spawn(async move {
+            let mut ticks = tokio::time::interval(period);
+            loop {
+                ticks.tick().await;
+                queue.add(key.clone());
+            }
+        });
+    }
+
+    /// The queue itself, for triggers that are neither changes nor time.
+    #[must_use]
+    pub fn queue(&self) -> Queue<K> {
+        self.queue.clone()
+    }
+}
+
+/// Runs a controller; see [`Context::run`].
+pub(crate) fn run<C: Controller>(context: &Context, controller: C, workers: usize) {
+    let queue = Queue::default();
+    let mut wiring = Wiring { context, queue: &queue, needs: Vec::new() };
+    controller.wire(&mut wiring);
+    let needs = wiring.needs;
+    let driver = Arc::new(Driver { controller, queue: queue.clone(), context: context.clone() });
+    context.metrics().watch_queue(C::NAME, move || queue.depth());
+    context.spawn({
+        let context = context.clone();
+        async move {
+            futures::future::join_all(needs).await;
+            for _ in 0..workers.max(1) {
+                let driver = driver.clone();
+                context.spawn_to_completion(async move { driver.work().await });
+            }
+        }
+    });
+}
+
+struct Driver<C: Controller> {
+    controller: C,
+    queue: Queue<C::Key>,
+    context: Context,
+}
+
+impl<C: Controller> Driver<C> {
+    async fn work(&self) {
+        loop {
+            let key = tokio::select! {
+                biased;
+                () = self.context.ended() => return,
+                key = self.queue.next() => key,
+            };
+            let span = info_span!("reconcile", controller = C::NAME, key = %key);
+            self.reconcile(&key).instrument(span).await;
+            self.queue.done(&key);
+        }
+    }
+
+    async fn reconcile(&self, key: &C::Key) {
+        let timer = self.context.metrics().reconcile_started(C::NAME);
+        let outcome = self.four_verbs(key).await;
+        timer.finish(match &outcome {
+            Ok(_) => "success",
+            Err(error) => label(error.class()),
+        });
+        match outcome {
+            Ok(next) => self.after_success(key, next),
+            Err(error) => self.after_failure(key, &error),
+        }
+    }
+
+    async fn four_verbs(&self, key: &C::Key) -> Result<Next, C::Error> {
+        let Some(observed) = self.controller.observe(key).await? else {
+            return Ok(Next::Change);
+        };
+        let plan = C::plan(&observed, self.context.clock().now());
+        let applied = self.controller.apply(&observed, plan).await?;
+        self.controller.report(&observed, applied, self.context.clock().now()).await
+    }
+
+    fn after_success(&self, key: &C::Key, next: Next) {
+        match next {
+            Next::Change => self.queue.forget(key),
+            Next::After(delay) => {
+                self.queue.forget(key);
+                self.queue.add_after(key.clone(), delay);
+            }
+            Next::Retry => {
+                self.queue.add_failed(key.clone());
+            }
+            Next::RetryWithin(longest) => {
+                self.queue.add_failed_within(key.clone(), longest);
+            }
+        }
+    }
+
+    fn after_failure(&self, key: &C::Key, error: &C::Error) {
+        match error.class() {
+            Class::Conflict => {
+                debug!("somebody else wrote first, trying again");
+                self.queue.add_failed(key.clone());
+            }
+            Class::Transient => {
+                let retry_in = self.queue.add_failed(key.clone());
+                warn!(error = %chain(error), ?retry_in, "reconcile failed, trying again");
+            }
+            Class::Invalid => warn!(error = %chain(error), "reconcile failed, waiting for an edit"),
+        }
+    }
+}
+
+fn label(class: Class) -> &'static str {
+    match class {
+        Class::Invalid => "invalid",
+        Class::Conflict => "conflict",
+        Class::Transient => "transient",
+    }
+}

@@ -1,0 +1,191 @@
+//! Errors of controllers, with a class that decides what happens next.
+
+use std::{error::Error as StdError, fmt::Write as _};
+
+use kube::core::Status;
+
+/// What to do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The object is wrong: waiting for an edit is the only thing that helps.
+    Invalid,
+    /// Somebody else wrote first: observe and plan again at once.
+    Conflict,
+    /// May go away by itself: try again, later each time.
+    Transient,
+}
+
+/// An error that knows its [`Class`].
+pub trait Classified: StdError + Send + Sync + 'static {
+    /// What to do about it.
+    fn class(&self) -> Class;
+}
+
+/// The result of talking to an API server.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A request to an API server that failed, or an answer that could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request failed.
+    #[error("failed to {verb} {noun}")]
+    Request {
+        /// What was tried, as a verb: `create`, `list`, `patch the status of`.
+        verb: &'static str,
+        /// What it was tried on, for people: `namespace cluster1`.
+        noun: String,
+        /// What went wrong.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// An object could not be turned into JSON or back.
+    #[error("failed to serialize {noun}")]
+    Serialize {
+        /// The object, for people.
+        noun: String,
+        /// What went wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An object lacks something that the API server always sets.
+    #[error("{noun} has no {field}")]
+    Incomplete {
+        /// The object, for people.
+        noun: String,
+        /// What it lacks.
+        field: &'static str,
+    },
+}
+
+impl Error {
+    /// The API server's answer, if there was one.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Request { source, .. } => status_of(source),
+            Self::Serialize { .. } | Self::Incomplete { .. } => None,
+        }
+    }
+
+    /// The HTTP status code of the answer, if there was one.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    /// Whether the object, its namespace or its kind does not exist.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Whether the object was there already, or was changed by somebody else.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// Whether the credentials were refused (401) or are not enough (403).
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self.code(), Some(401 | 403))
+    }
+}
+
+impl Classified for Error {
+    fn class(&self) -> Class {
+        match self.code() {
+            Some(409) => Class::Conflict,
+            Some(400 | 422) => Class::Invalid,
+            _ => Class::Transient,
+        }
+    }
+}
+
+/// The API server's answer inside a client error.
+#[must_use]
+pub fn status_of(error: &kube::Error) -> Option<&Status> {
+    match error {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Says what was being done when a request failed.
+pub trait ResultExt<T> {
+    /// Turns a client error into [`Error::Request`]; `noun` is only called on failure.
+    ///
+    /// # Errors
+    /// The error it was called on, with the context.
+    fn while_trying_to(self, verb: &'static str, noun: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> ResultExt<T> for Result<T, kube::Error> {
+    fn while_trying_to(self, verb: &'static str, noun: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Request { verb, noun: noun(), source: Box::new(source) })
+    }
+}
+
+/// Turns "not found" into `None`: for reads of what may be gone, and deletions of what is gone.
+///
+/// # Errors
+/// Every other error.
+pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// An error and everything that caused it, on one line: `failed to create x: refused: no route`.
+///
+/// An API server's answer is shown as its message, without the noise of its debug form, and a cause
+/// that the line so far already ends with is not repeated.
+#[must_use]
+pub fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut line = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => status.message.clone(),
+            Some(kube::Error::Service(_) | kube::Error::HyperError(_)) => String::new(),
+            _ => error.to_string(),
+        };
+        let is_status = error.downcast_ref::<kube::Error>().is_some_and(|error| status_of(error).is_some());
+        if !text.is_empty() && !line.ends_with(&text) {
+            let separator = if line.is_empty() { "" } else { ": " };
+            let _ = write!(line, "{separator}{text}");
+        }
+        next = if is_status { None } else { error.source() };
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u16, message: &str) -> Error {
+        let status = Status::failure(message, "").with_code(code).boxed();
+        Error::Request { verb: "create", noun: "namespace a".into(), source: Box::new(kube::Error::Api(status)) }
+    }
+
+    #[test]
+    fn a_chain_shows_the_servers_message_once_and_without_debug_noise() {
+        assert_eq!(chain(&answer(403, "not for you")), "failed to create namespace a: not for you");
+    }
+
+    #[test]
+    fn the_class_follows_the_status_code() {
+        assert_eq!(answer(409, "x").class(), Class::Conflict);
+        assert_eq!(answer(422, "x").class(), Class::Invalid);
+        assert_eq!(answer(500, "x").class(), Class::Transient);
+    }
+
+    #[test]
+    fn not_found_is_none_and_other_errors_stay() {
+        assert!(matches!(found::<()>(Err(answer(404, "x"))), Ok(None)));
+        assert!(found::<()>(Err(answer(403, "x"))).is_err());
+    }
+}

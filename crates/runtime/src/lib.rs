@@ -1,0 +1,49 @@
+//! The chassis of every ocm-rs process.
+//!
+//! A controller's author writes four verbs, `observe → plan → apply → report` ([`Controller`]),
+//! says in [`Controller::wire`] which changes concern it, and registers it with one line
+//! ([`Context::run`]). Connections, shared watches, queues, retries, back-off, metrics, tracing,
+//! readiness and shutdown come from here.
+//!
+//! | module | what it gives |
+//! | --- | --- |
+//! | [`client`] | a [`kube::Client`] over one HTTP/2 connection per identity, certificates replaced in place |
+//! | [`watch`] | one watch per kind, shared by all controllers that need it |
+//! | [`queue`], [`controller`] | the work queue with back-off, and the driver of the four verbs |
+//! | [`context`] | clock, metrics, health and shutdown of one hub or agent, as a value |
+//! | [`write`] | merge patches that carry the resource version, finalizers |
+//! | [`conditions`] | setting `metav1.Condition`s without losing transition times |
+//! | [`events`] | Kubernetes Events in the form OCM writes them |
+//! | [`pki`] | keys, certificate signing requests, certificates |
+//! | [`kubeconfig`] | reading and writing kubeconfig files |
+//! | [`health`], [`metrics`], [`admin`] | the listener for probes and metrics |
+//! | [`feature_gates`], [`logs`] | arguments and logs that every command shares |
+//!
+//! Nothing here knows what OCM is. Nothing here is global: many hubs and agents run in one process,
+//! each with a [`Context`] of its own. The exceptions are [`logs::init`] and
+//! [`client::install_crypto_provider`], which a binary calls once.
+
+pub mod admin;
+pub mod client;
+pub mod clock;
+pub mod conditions;
+pub mod context;
+pub mod controller;
+pub mod error;
+pub mod events;
+pub mod feature_gates;
+pub mod health;
+pub mod kubeconfig;
+pub mod logs;
+pub mod metrics;
+pub mod pki;
+pub mod queue;
+pub mod watch;
+pub mod write;
+
+pub use clock::Clock;
+pub use context::Context;
+pub use controller::{Controller, Next, Wiring};
+pub use error::{Class, Classified, Error, Result, ResultExt};
+pub use queue::Queue;
+pub use watch::{Cache, Change, ObjectKey, Watches};

@@ -1,0 +1,194 @@
+//! Certificate signing requests (PKCS#10): making them and reading them.
+
+use p256::{SecretKey, ecdsa::DerSignature, ecdsa::SigningKey, elliptic_curve::rand_core::OsRng, pkcs8::LineEnding};
+use x509_cert::{
+    attr::{AttributeTypeAndValue, AttributeValue},
+    builder::{Builder as _, RequestBuilder},
+    der::{
+        EncodePem as _,
+        asn1::{ObjectIdentifier, SetOfVec, Utf8StringRef},
+    },
+    name::{RdnSequence, RelativeDistinguishedName},
+};
+use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer as _};
+
+const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// Why a request could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// A key could not be written as PEM.
+    #[error("failed to encode the private key")]
+    Key(#[source] p256::elliptic_curve::Error),
+    /// The request could not be put together.
+    #[error("failed to encode the certificate signing request")]
+    Encode(#[source] x509_cert::builder::Error),
+    /// A name of the subject cannot be encoded.
+    #[error("failed to encode the subject of the certificate signing request")]
+    Subject(#[source] x509_cert::der::Error),
+    /// Not a PEM block, or one of something else.
+    #[error("the request is not a PEM block CERTIFICATE REQUEST")]
+    NotPem,
+    /// The PEM block does not hold a request.
+    #[error("the request is not a PKCS#10 certificate signing request: {0}")]
+    Malformed(String),
+}
+
+/// Who a certificate is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The `CN`: the user.
+    pub common_name: String,
+    /// The `O` values: the groups.
+    pub organizations: Vec<String>,
+    /// The `OU` values.
+    pub organizational_units: Vec<String>,
+}
+
+impl Subject {
+    /// A user in groups.
+    pub fn new(common_name: impl Into<String>, organizations: Vec<String>) -> Self {
+        Self { common_name: common_name.into(), organizations, organizational_units: Vec::new() }
+    }
+
+    /// Whether both name the same user, groups and units; their order means nothing.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.common_name == other.common_name
+            && same_set(&self.organizations, &other.organizations)
+            && same_set(&self.organizational_units, &other.organizational_units)
+    }
+
+    /// The subject as OCM's agents write it: all groups in one relative name, then the user.
+    fn to_name(&self) -> Result<RdnSequence, x509_cert::der::Error> {
+        let mut organizations = SetOfVec::new();
+        for organization in &self.organizations {
+            organizations.insert(attribute(ORGANIZATION, organization)?)?;
+        }
+        let mut common_name = SetOfVec::new();
+        common_name.insert(attribute(COMMON_NAME, &self.common_name)?)?;
+        let mut names = vec![RelativeDistinguishedName(common_name)];
+        if !self.organizations.is_empty() {
+            names.insert(0, RelativeDistinguishedName(organizations));
+        }
+        Ok(RdnSequence(names))
+    }
+}
+
+fn same_set(a: &[String], b: &[String]) -> bool {
+    a.iter().all(|one| b.contains(one)) && b.iter().all(|one| a.contains(one))
+}
+
+fn attribute(oid: ObjectIdentifier, value: &str) -> Result<AttributeTypeAndValue, x509_cert::der::Error> {
+    Ok(AttributeTypeAndValue { oid, value: AttributeValue::from(Utf8StringRef::new(value)?) })
+}
+
+/// An ECDSA key on P-256. Its `Debug` form does not show it.
+#[derive(Clone)]
+pub struct PrivateKey(SecretKey);
+
+impl std::fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PrivateKey(..)")
+    }
+}
+
+impl PrivateKey {
+    /// A new key.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(SecretKey::random(&mut OsRng))
+    }
+
+    /// The key as a PEM block `EC PRIVATE KEY` (SEC1), the form OCM's agents keep.
+    ///
+    /// # Errors
+    /// [`RequestError::Key`].
+    pub fn to_pem(&self) -> Result<String, RequestError> {
+        self.0.to_sec1_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(RequestError::Key)
+    }
+
+    /// A signing request for `subject` as a PEM block `CERTIFICATE REQUEST`, signed with SHA-256.
+    ///
+    /// # Errors
+    /// [`RequestError`] when a name cannot be encoded.
+    pub fn request(&self, subject: &Subject) -> Result<String, RequestError> {
+        let signer = SigningKey::from(&self.0);
+        let name = subject.to_name().map_err(RequestError::Subject)?;
+        let request = RequestBuilder::new(name, &signer).map_err(RequestError::Encode)?;
+        let request = request.build::<DerSignature>().map_err(RequestError::Encode)?;
+        request.to_pem(LineEnding::LF).map_err(RequestError::Subject)
+    }
+}
+
+/// Reads the subject of a request from its PEM form, as it stands in `spec.request` of a CSR.
+///
+/// # Errors
+/// [`RequestError::NotPem`] and [`RequestError::Malformed`].
+pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
+    let (_, block) = x509_parser::pem::parse_x509_pem(pem).map_err(|_| RequestError::NotPem)?;
+    if block.label != "CERTIFICATE REQUEST" {
+        return Err(RequestError::NotPem);
+    }
+    let malformed = |error: x509_parser::nom::Err<_>| RequestError::Malformed(error.to_string());
+    let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(malformed)?;
+    subject_of(&request.certification_request_info.subject)
+        .ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
+}
+
+/// `None` when a value is not text: a name that cannot be read must not be taken for one that can.
+pub(super) fn subject_of(name: &x509_parser::x509::X509Name<'_>) -> Option<Subject> {
+    let all = |values: Vec<&x509_parser::x509::AttributeTypeAndValue<'_>>| {
+        values.into_iter().map(|value| value.as_str().ok().map(str::to_owned)).collect::<Option<Vec<_>>>()
+    };
+    let mut common_names = all(name.iter_common_name().collect())?;
+    Some(Subject {
+        // As Go's crypto/x509, which decides on the other side: of several common names the last.
+        common_name: common_names.pop().unwrap_or_default(),
+        organizations: all(name.iter_organization().collect())?,
+        organizational_units: all(name.iter_organizational_unit().collect())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject::new("system:ocm:c1:agent", vec!["system:ocm:c1".into(), "system:ocm:managed-clusters".into()])
+    }
+
+    #[test]
+    fn a_request_says_who_it_is_for() {
+        let pem = PrivateKey::generate().request(&subject()).unwrap();
+        assert!(pem.starts_with("-----BEGIN CERTIFICATE REQUEST-----\n"), "{pem}");
+        assert!(parse_request(pem.as_bytes()).unwrap().is_same_as(&subject()));
+    }
+
+    #[test]
+    fn the_groups_stand_in_one_relative_name_before_the_user() {
+        let names = subject().to_name().unwrap();
+        assert_eq!(names.0.iter().map(|name| name.0.len()).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn keys_are_written_in_sec1_form() {
+        let pem = PrivateKey::generate().to_pem().unwrap();
+        assert!(pem.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{}", &pem[..40]);
+    }
+
+    #[test]
+    fn what_is_not_a_request_is_refused_with_a_reason() {
+        assert!(matches!(parse_request(b"hello"), Err(RequestError::NotPem)));
+        let other = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(matches!(parse_request(other), Err(RequestError::NotPem)));
+        let empty = b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
+        assert!(matches!(parse_request(empty), Err(RequestError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_key_does_not_show_itself() {
+        assert_eq!(format!("{:?}", PrivateKey::generate()), "PrivateKey(..)");
+    }
+}
