@@ -1,0 +1,126 @@
+//! What a certificate signing request is: whose, for which agent, and where it stands. Pure.
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::{conditions, identities, labels, namespaces, rbac, signers};
+use x509_parser::prelude::{FromDer as _, X509CertificationRequest, X509Name, parse_x509_pem};
+
+/// Users that Kubernetes makes of bootstrap tokens.
+const BOOTSTRAP_TOKEN_USER_PREFIX: &str = "system:bootstrap:";
+/// The account under which the gRPC server forwards requests of agents.
+const GRPC_SERVER_SERVICE_ACCOUNT: &str = "grpc-server-sa";
+const FAILED: &str = "Failed";
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Pending,
+    Approved,
+    Denied,
+    Failed,
+}
+
+/// The first request of an agent, or what is wrong with it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Assessment {
+    /// A bootstrapping agent of the cluster asks for the certificate such an agent may have.
+    Candidate {
+        /// Common name the certificate would have: the agent.
+        requester: String,
+        /// Where the request stands.
+        state: State,
+    },
+    /// Not for `accept` to decide: of an add-on, or a renewal, which the hub approves by itself.
+    NotOurs,
+    /// Says what is wrong, as a clause about the request.
+    Unfit(String),
+}
+
+/// Looks at a request that carries the label of a cluster. Anyone who may create requests can set that label, so
+/// everything else is checked: who asks, and that the certificate would make him an agent of this cluster and no more.
+pub(super) fn assess(csr: &CertificateSigningRequest, cluster: &str) -> Assessment {
+    let of_addon = csr.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(labels::ADDON_NAME));
+    if of_addon {
+        return Assessment::NotOurs;
+    }
+    let user = csr.spec.username.as_deref().unwrap_or_default();
+    if user.starts_with(identities::PREFIX) {
+        return Assessment::NotOurs;
+    }
+    match bootstrap_identity(csr, user).and_then(|()| agent(csr, cluster)) {
+        Ok(requester) => Assessment::Candidate { requester, state: state(csr) },
+        Err(problem) if state(csr) == State::Pending => Assessment::Unfit(problem),
+        Err(_) => Assessment::NotOurs,
+    }
+}
+
+fn state(csr: &CertificateSigningRequest) -> State {
+    let has = |type_: &str| {
+        let conditions = csr.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition.type_ == type_))
+    };
+    if has(conditions::csr::DENIED) {
+        State::Denied
+    } else if has(FAILED) {
+        State::Failed
+    } else if has(conditions::csr::APPROVED) {
+        State::Approved
+    } else {
+        State::Pending
+    }
+}
+
+fn bootstrap_identity(csr: &CertificateSigningRequest, user: &str) -> Result<(), String> {
+    let known_user = user.starts_with(BOOTSTRAP_TOKEN_USER_PREFIX)
+        || user == identities::service_account_user(namespaces::OPERATOR, rbac::BOOTSTRAP_SERVICE_ACCOUNT)
+        || user == identities::service_account_user(namespaces::HUB, GRPC_SERVER_SERVICE_ACCOUNT);
+    let known_group = |group: &String| {
+        group == identities::BOOTSTRAP_GROUP
+            || group == &format!("system:serviceaccounts:{}", namespaces::OPERATOR)
+            || group == &format!("system:serviceaccounts:{}", namespaces::HUB)
+    };
+    if known_user && csr.spec.groups.iter().flatten().any(known_group) {
+        Ok(())
+    } else {
+        Err(format!("user {user}, who made it, is not one that agents bootstrap with"))
+    }
+}
+
+/// The agent's name, when the certificate would be one that an agent of this cluster may have.
+fn agent(csr: &CertificateSigningRequest, cluster: &str) -> Result<String, String> {
+    let signer = csr.spec.signer_name.as_str();
+    if signer != signers::KUBE_API_SERVER_CLIENT && signer != signers::GRPC {
+        return Err(format!("it is for signer {signer}, which does not sign for agents"));
+    }
+    let (common_names, organizations) = subject(&csr.spec.request.0)?;
+    let [common_name] = common_names.as_slice() else {
+        return Err("its subject has not exactly one common name".to_owned());
+    };
+    if identities::parse_cluster_user(common_name).is_none_or(|(name, _)| name != cluster) {
+        return Err(format!("its common name {common_name} is not that of an agent of {cluster}"));
+    }
+    let own = identities::cluster_group(cluster);
+    let foreign = organizations.iter().find(|name| **name != own && *name != identities::MANAGED_CLUSTERS_GROUP);
+    match foreign {
+        Some(name) => Err(format!("its subject claims group {name}, which an agent of {cluster} must not be in")),
+        None if organizations.contains(&own) => Ok(common_name.clone()),
+        None => Err(format!("its subject lacks group {own}")),
+    }
+}
+
+/// Common names and organizations of a PEM request.
+fn subject(request: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
+    let unreadable = || "it is not a PEM certificate request".to_owned();
+    let (_, pem) = parse_x509_pem(request).map_err(|_| unreadable())?;
+    let (_, request) = X509CertificationRequest::from_der(&pem.contents).map_err(|_| unreadable())?;
+    let name: &X509Name<'_> = &request.certification_request_info.subject;
+    let texts = |attributes: &mut dyn Iterator<Item = &x509_parser::x509::AttributeTypeAndValue<'_>>| {
+        attributes.map(|attribute| attribute.as_str().map(str::to_owned)).collect::<Result<Vec<_>, _>>()
+    };
+    let common_names = texts(&mut name.iter_common_name()).map_err(|_| unreadable())?;
+    let organizations = texts(&mut name.iter_organization()).map_err(|_| unreadable())?;
+    Ok((common_names, organizations))
+}
+
+#[cfg(test)]
+#[path = "csr_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,26 @@
+//! `clusteradm get`: shows what is on the hub.
+
+mod clusters;
+mod token;
+
+use clap::Subcommand;
+
+use crate::{cmd::Context, failure::Failure};
+
+/// What to show.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GetCommand {
+    /// Show a token that agents can register with, and the command that uses it
+    Token(token::TokenArgs),
+    /// Show the managed clusters
+    #[command(alias = "cluster")]
+    Clusters(clusters::ClustersArgs),
+}
+
+/// Runs the command.
+pub(crate) async fn run(command: GetCommand, context: &Context) -> Result<(), Failure> {
+    match command {
+        GetCommand::Token(args) => token::run(&args, context).await,
+        GetCommand::Clusters(args) => clusters::run(&args, context).await,
+    }
+}

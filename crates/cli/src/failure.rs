@@ -1,0 +1,75 @@
+//! What the user reads when a command fails: what is wrong, and on a line of its own what to do about it.
+
+use std::{error::Error, fmt};
+
+/// One or several problems that ended a command.
+#[derive(Debug)]
+pub(crate) struct Failure(Vec<Problem>);
+
+#[derive(Debug)]
+struct Problem {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with this message: a clause without a full stop.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(vec![Problem { message: message.into(), hint: None }])
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(problem) = self.0.last_mut() {
+            problem.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// Success when there are none, else all of them in one.
+    pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
+        let problems: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Self(problems)) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Problem { message, hint } in &self.0 {
+            writeln!(f, "error: {message}")?;
+            if let Some(hint) = hint {
+                writeln!(f, "hint: {hint}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Error for Failure {}
+
+/// The innermost cause of an error, which is the one that says something.
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_an_error_line_and_a_hint_line() {
+        let failure = Failure::new("failed to do it").hint("do it otherwise");
+        assert_eq!(failure.to_string(), "error: failed to do it\nhint: do it otherwise\n");
+    }
+
+    #[test]
+    fn several_failures_are_all_shown() {
+        assert!(Failure::all([]).is_ok());
+        let both = Failure::all([Failure::new("one").hint("a"), Failure::new("two")]).unwrap_err();
+        assert_eq!(both.to_string(), "error: one\nhint: a\nerror: two\n");
+    }
+}

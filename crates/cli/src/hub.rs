@@ -1,0 +1,29 @@
+//! The check that a command for a hub is talking to one.
+
+use k8s_openapi::Resource as _;
+use ocm_api::cluster::v1::ManagedCluster;
+
+use crate::{args::GlobalArgs, client, client::Connection, failure::Failure};
+
+/// Connects, and makes sure that the cluster is a hub: that it serves ManagedClusters.
+pub(crate) async fn connect(global: &GlobalArgs) -> Result<Connection, Failure> {
+    let connection = client::connect(global).await?;
+    if serves_managed_clusters(&connection).await? {
+        return Ok(connection);
+    }
+    let message = format!(
+        "{} is not a hub: it does not serve {} of {}",
+        connection.server,
+        ManagedCluster::URL_PATH_SEGMENT,
+        ManagedCluster::API_VERSION
+    );
+    Err(Failure::new(message).hint("choose the hub with --kubeconfig or --context, or install the hub's CRDs there"))
+}
+
+async fn serves_managed_clusters(connection: &Connection) -> Result<bool, Failure> {
+    match connection.client.list_api_group_resources(ManagedCluster::API_VERSION).await {
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == ManagedCluster::URL_PATH_SEGMENT)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(connection.explain("ask which kinds the hub serves", &error)),
+    }
+}
