@@ -1,0 +1,154 @@
+//! `ocm agent`: the agent of a managed cluster.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use ocm_agent::{AgentConfig, Components, agent};
+use ocm_api::namespaces;
+use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig};
+
+use crate::{
+    args::{self, CommonArgs},
+    process,
+};
+
+/// Run the agent of a managed cluster: registration and work
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Name of this cluster on the hub. By default the one it had before, or else a new UUID
+    #[arg(long, value_name = "NAME", alias = "cluster-name")]
+    spoke_cluster_name: Option<String>,
+
+    /// Kubeconfig of the managed cluster, where that is another one than the agent runs on
+    #[arg(long, value_name = "FILE")]
+    spoke_kubeconfig: Option<PathBuf>,
+
+    /// Kubeconfig to ask the hub with, until the agent has credentials of its own
+    #[arg(long, value_name = "FILE")]
+    bootstrap_kubeconfig: Option<PathBuf>,
+
+    /// Folder for the agent's own credentials for the hub
+    #[arg(long, value_name = "FOLDER", default_value = "/spoke/hub-kubeconfig")]
+    hub_kubeconfig_dir: PathBuf,
+
+    /// Tells the agents of one cluster apart. By default the one it had before, or else five random characters
+    #[arg(long, value_name = "ID")]
+    agent_id: Option<String>,
+
+    /// Which halves of the agent run in this process
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "registration,work")]
+    components: Vec<Component>,
+
+    /// Addresses at which the hub's users may reach this cluster's API server
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    spoke_external_server_urls: Vec<String>,
+
+    /// Annotations for the ManagedCluster, as key=value; only keys that begin with agent.open-cluster-management.io
+    #[arg(long, value_name = "ANNOTATIONS", value_delimiter = ',', value_parser = args::key_value)]
+    cluster_annotations: Vec<(String, String)>,
+
+    /// How often the health of the managed cluster's API server is looked at
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    cluster_healthcheck_period: Duration,
+
+    /// How many ClusterClaims are reported besides the reserved ones
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    max_custom_cluster_claims: usize,
+
+    /// ClusterClaims whose names end like this are reserved too
+    #[arg(long, value_name = "SUFFIXES", value_delimiter = ',')]
+    reserved_cluster_claim_suffixes: Vec<String>,
+
+    /// Life time to ask for in certificates, in seconds, at least 3600; 0 leaves it to the hub
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    client_cert_expiration_seconds: i32,
+
+    /// How often, at most, the agent looks whether what it applied is there
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    status_sync_interval: Duration,
+
+    /// How long what was applied is kept after its ManifestWork is gone from the hub by force
+    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = duration)]
+    appliedmanifestwork_eviction_grace_period: Duration,
+
+    /// How many works are in progress at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    workload_agent_workers: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Component {
+    Registration,
+    Work,
+}
+
+/// Durations as Go's flags take them: 10s, 1m, 1h30m, 500ms.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::Span = text.parse().map_err(|_| format!("{text:?} is not a duration such as 10s, 1m or 1h30m"))?;
+    Duration::try_from(span).map_err(|error| error.to_string())
+}
+
+pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
+    process::start_logs(args.common.verbosity);
+    let mut config = config(&args)?;
+    let context = Context::new();
+    process::end_on_signal(&context)?;
+    let own = kubeconfig::load(args.common.kubeconfig.as_deref()).await?;
+    let management = Endpoint::new(&own)?;
+    let managed = match &args.spoke_kubeconfig {
+        None => management.clone(),
+        Some(path) => {
+            let spoke = kubeconfig::load(Some(path)).await?;
+            config.spoke_ca_bundle = agent::ca_bundle(&spoke);
+            Endpoint::new(&spoke)?
+        }
+    };
+    if args.spoke_kubeconfig.is_none() {
+        config.spoke_ca_bundle = agent::ca_bundle(&own);
+    }
+    args.common.warn_of_replicas();
+    admin::serve(&context, &args.common.listen).await?;
+    let outcome = ocm_agent::run(&context, &management, &managed, config).await;
+    context.stop().await;
+    Ok(outcome?)
+}
+
+fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
+    let mut config = AgentConfig::new(&args.hub_kubeconfig_dir);
+    config.cluster_name = args.spoke_cluster_name.clone().unwrap_or_default();
+    config.agent_id = args.agent_id.clone().unwrap_or_default();
+    config.namespace = args.common.namespace(namespaces::AGENT);
+    config.bootstrap_kubeconfig.clone_from(&args.bootstrap_kubeconfig);
+    config.components = Components {
+        registration: args.components.contains(&Component::Registration),
+        work: args.components.contains(&Component::Work),
+    };
+    config.host = process::host();
+    config.feature_gates = args.common.gates(&agent::known_gates())?;
+    config.cluster_annotations = args.cluster_annotations.iter().cloned().collect::<BTreeMap<_, _>>();
+    config.spoke_external_server_urls.clone_from(&args.spoke_external_server_urls);
+    config.max_custom_cluster_claims = args.max_custom_cluster_claims;
+    config.reserved_cluster_claim_suffixes.clone_from(&args.reserved_cluster_claim_suffixes);
+    config.cluster_healthcheck_period = args.cluster_healthcheck_period;
+    config.client_cert_expiration_seconds = args.client_cert_expiration_seconds;
+    config.work.status_sync = args.status_sync_interval;
+    config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
+    config.work.workers = args.workload_agent_workers.into();
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("876000h0m0s"), Ok(Duration::from_secs(876_000 * 3600)));
+        assert!(duration("soon").unwrap_err().contains("10s"));
+    }
+}

@@ -1,0 +1,64 @@
+//! `ocm hub`: the controllers of a hub.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use ocm_api::namespaces;
+use ocm_hub::{GcResource, Hub, HubConfig, feature_gates};
+use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig};
+
+use crate::{
+    args::{self, CommonArgs},
+    process,
+};
+
+/// How the hub introduces itself; the part before the slash is its field manager.
+const USER_AGENT: &str = concat!("ocm-hub/", env!("CARGO_PKG_VERSION"));
+
+/// Run the controllers of a hub
+#[derive(Debug, Args)]
+pub(crate) struct HubArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Run only these controllers, by name, or all of a component, such as `registration`. By default all of them
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    controllers: Vec<String>,
+
+    /// Labels for the namespaces and RBAC objects of clusters, as key=value
+    #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = args::key_value)]
+    labels: Vec<(String, String)>,
+
+    /// What to delete from the namespace of a cluster that is deleted, as group/version/resource, in this order
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = str::parse::<GcResource>)]
+    gc_resource_list: Option<Vec<GcResource>>,
+}
+
+pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
+    process::start_logs(args.common.verbosity);
+    let config = config(&args)?;
+    let context = Context::new();
+    process::end_on_signal(&context)?;
+    let endpoint = Endpoint::new(&kubeconfig::load(args.common.kubeconfig.as_deref()).await?)?;
+    args.common.warn_of_replicas();
+    Hub::start(&context, endpoint.client(USER_AGENT)?, config)?;
+    admin::serve(&context, &args.common.listen).await?;
+    context.ended().await;
+    context.stop().await;
+    Ok(())
+}
+
+fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
+    let mut config = HubConfig {
+        namespace: args.common.namespace(namespaces::HUB),
+        host: process::host(),
+        gates: args.common.gates(&feature_gates::known())?,
+        controllers: args.controllers.clone(),
+        labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
+        ..HubConfig::default()
+    };
+    if let Some(resources) = &args.gc_resource_list {
+        config.gc_resources.clone_from(resources);
+    }
+    Ok(config)
+}

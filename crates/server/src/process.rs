@@ -1,0 +1,68 @@
+//! What is the process's and nobody else's: runtime, signals, environment, the last words.
+
+use std::{future::Future, io::Write as _};
+
+use anyhow::Context as _;
+use ocm_runtime::{Context, client, error::chain, logs};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+
+/// Runs a command to its end, with the process-wide parts set up first.
+pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    client::install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(workers()).build();
+    let runtime = runtime.context("failed to start the Tokio runtime")?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_background();
+    outcome
+}
+
+/// A hub or an agent waits for the network most of the time: more threads than these only cost memory.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))
+}
+
+/// Starts logging, at `RUST_LOG` where it is set, else at `default`.
+pub(crate) fn start_logs(verbosity: u8) {
+    let default = match verbosity {
+        0 => "info",
+        1..=3 => "debug,hyper=info,hyper_util=info,h2=info,rustls=info,tower=info,kube=info",
+        _ => "trace",
+    };
+    logs::init(&std::env::var("RUST_LOG").unwrap_or_else(|_| default.to_owned()));
+}
+
+/// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C.
+pub(crate) fn end_on_signal(context: &Context) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let context = context.clone();
+    tokio::spawn(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        info!(signal = name, "asked to end, finishing what is in progress");
+        context.end();
+    });
+    Ok(())
+}
+
+/// The name of this machine, as it stands in events.
+pub(crate) fn host() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = from_kernel.trim();
+    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
+}
+
+/// The namespace a pod's service account lives in, if this is a pod.
+pub(crate) fn pod_namespace() -> Option<String> {
+    let namespace = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace").ok()?;
+    Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
+/// Says on stderr why a command failed; the causes follow each other on one line, hints stand alone.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    // Where stderr is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "error: {}", chain(error.as_ref()));
+}

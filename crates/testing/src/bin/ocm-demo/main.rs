@@ -1,0 +1,46 @@
+//! `make demo`: a hub and two managed clusters on real control planes, from nothing to a work that runs.
+//!
+//! Everything is what a person would do by hand: the CRDs come from `ocm crds`, the rights from `deploy/`, hub and
+//! agents are processes under their own service accounts, and the clusters are accepted with `clusteradm`.
+
+mod clusters;
+mod steps;
+mod story;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+const USAGE: &str = "\
+Usage: make demo [ARGS=--once]
+
+Starts a hub and two managed clusters, and stays up until Ctrl-C.
+  --once  end when everything has come true, or fail when something has not";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            steps::say(&format!("\nerror: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let once = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
+        [] => false,
+        [flag] if flag == "--once" => true,
+        _ => bail!("{USAGE}"),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("failed to start the Tokio runtime")?.block_on(async {
+        tokio::select! {
+            outcome = Box::pin(story::tell(once)) => outcome,
+            _ = tokio::signal::ctrl_c() => {
+                steps::say("\nstopping: hub, agents and control planes end with this process");
+                Ok(())
+            }
+        }
+    })
+}

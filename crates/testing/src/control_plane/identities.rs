@@ -1,0 +1,41 @@
+//! Kubeconfigs of others than the administrator.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use kube::config::{AuthInfo, Kubeconfig};
+
+use super::ControlPlane;
+use crate::kubeconfig::{certificate_login, kubeconfig, token_login};
+
+const DAY: i64 = 24 * 3600;
+
+impl ControlPlane {
+    /// Logs in as a service account that is there, with a token for 24 hours.
+    pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<Kubeconfig> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        let request = TokenRequest {
+            spec: TokenRequestSpec { expiration_seconds: Some(DAY), ..TokenRequestSpec::default() },
+            ..TokenRequest::default()
+        };
+        let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
+        let answer = answer.with_context(|| {
+            format!("failed to request a token for service account {namespace}/{name}: does it exist?")
+        })?;
+        let token = answer.status.context("the answer to a token request holds no token")?.token;
+        Ok(self.kubeconfig_with(name, token_login(token)))
+    }
+
+    /// Logs in as `user` of `groups` with a client certificate signed by the cluster's authority;
+    /// what it may do is what RBAC grants to those names.
+    pub fn kubeconfig_for_user(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig> {
+        let pair = self.files.authority.client(user, groups)?;
+        Ok(self.kubeconfig_with(user, certificate_login(&pair)))
+    }
+
+    fn kubeconfig_with(&self, user: &str, login: AuthInfo) -> Kubeconfig {
+        kubeconfig(&self.name, &self.url(), self.certificate_authority(), user, login)
+    }
+}

@@ -1,0 +1,48 @@
+//! Real control planes on one machine, for tests, the demo and benchmarks.
+//!
+//! A [`ControlPlane`] is etcd, kube-apiserver and kube-controller-manager on free loopback ports,
+//! in a folder of its own, gone when the value is dropped or the process ends in any way:
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use ocm_testing::ControlPlane;
+//!
+//! let hub = ControlPlane::builder().name("hub").audit(true).start().await?;
+//! let client = hub.client().await?;
+//! println!("{}", client.apiserver_version().await?.git_version);
+//! println!("{}", hub.kubectl(&["get", "namespaces"]).await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Integration tests share one hub and two managed clusters per test binary through [`fixture`],
+//! wait with [`eventually`] and nothing else, and keep out of each other's way with [`unique`]
+//! names. The binaries come from `make testenv` or `KUBEBUILDER_ASSETS` (see [`Assets`]).
+//!
+//! Environment variables:
+//! - `KUBEBUILDER_ASSETS`: a folder with the Kubernetes binaries, looked at first;
+//! - `OCM_TESTING_KEEP=1`: keep the folders with logs and data;
+//! - `OCM_TESTING_TIMEOUT`: seconds after which waiting gives up (60).
+
+mod assets;
+mod control_plane;
+mod dirs;
+pub mod fixture;
+mod kubeconfig;
+mod names;
+mod pki;
+mod ports;
+mod process;
+mod spawn;
+mod usage;
+mod wait;
+
+pub use assets::Assets;
+pub use control_plane::{ControlPlane, ControlPlaneBuilder, Part};
+pub use dirs::TempDir;
+pub use kubeconfig::{client_for, write_kubeconfig};
+pub use names::unique;
+pub use ports::Port;
+pub use process::{Process, ProcessBuilder, Signal};
+pub use usage::Memory;
+pub use wait::{Probe, Seen, eventually, timeout};
