@@ -120,8 +120,7 @@ impl Endpoint {
     /// # Errors
     /// [`ClientError::UserAgent`] when it is not a header value.
     pub fn client(&self, user_agent: &str) -> Result<Client, ClientError> {
-        let agent =
-            HeaderValue::from_str(user_agent).map_err(|_| ClientError::UserAgent(user_agent.into()))?;
+        let agent = HeaderValue::from_str(user_agent).map_err(|_| ClientError::UserAgent(user_agent.into()))?;
         let service = ServiceBuilder::new()
             .map_request(move |mut request: Request<Body>| {
                 request.headers_mut().insert(USER_AGENT, agent.clone());
@@ -182,8 +181,7 @@ fn tls<C>(config: &Config, transport: C) -> Result<HttpsConnector<C>, ClientErro
     let tls = config.rustls_client_config().map_err(credentials(config))?;
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let invalid =
-            |_| ClientError::ServerName { server: config.cluster_url.to_string(), name: name.clone() };
+        let invalid = |_| ClientError::ServerName { server: config.cluster_url.to_string(), name: name.clone() };
         let name = name.clone().try_into().map_err(invalid)?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }

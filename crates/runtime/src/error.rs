@@ -147,12 +147,13 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
-        let text = match error.downcast_ref::<kube::Error>() {
+        let request_error = request_error(error);
+        let text = match request_error {
             Some(kube::Error::Api(status)) => status.message.clone(),
             Some(kube::Error::Service(_) | kube::Error::HyperError(_)) => String::new(),
             _ => error.to_string(),
         };
-        let is_status = error.downcast_ref::<kube::Error>().is_some_and(|error| status_of(error).is_some());
+        let is_status = request_error.and_then(status_of).is_some();
         if !text.is_empty() && !line.ends_with(&text) {
             let separator = if line.is_empty() { "" } else { ": " };
             let _ = write!(line, "{separator}{text}");
@@ -160,6 +161,12 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
         next = if is_status { None } else { error.source() };
     }
     line
+}
+
+/// The client error that this is; as the source of [`Error::Request`] it is in a box.
+fn request_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a kube::Error> {
+    let boxed = || error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+    error.downcast_ref().or_else(boxed)
 }
 
 #[cfg(test)]

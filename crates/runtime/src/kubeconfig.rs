@@ -51,8 +51,7 @@ pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     std::fs::metadata(path)
         .and_then(|_| std::fs::File::open(path))
         .map_err(|source| KubeconfigError::Read { path: path.into(), source })?;
-    Kubeconfig::read_from(path)
-        .map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })
+    Kubeconfig::read_from(path).map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })
 }
 
 /// The client configuration that the kubeconfig at `path` says, or that of the pod's service account

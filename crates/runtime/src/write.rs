@@ -58,7 +58,8 @@ fn patch_of<K: Writable>(old: &K, new: &K, sections: &[&str]) -> Result<Option<V
     let Some(Value::Object(mut difference)) = merge::diff(&old_value, &new_value) else {
         return Ok(None);
     };
-    difference.retain(|section, _| if sections.is_empty() { section != "status" } else { sections.contains(&&**section) });
+    difference
+        .retain(|section, _| if sections.is_empty() { section != "status" } else { sections.contains(&&**section) });
     if difference.is_empty() {
         return Ok(None);
     }
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_patch_holds_the_changed_section_and_what_guards_it() {
-        let old = pod(json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}, "status": {"phase": "Pending"}}));
+        let old =
+            pod(json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}, "status": {"phase": "Pending"}}));
         let mut new = old.clone();
         new.status.get_or_insert_default().phase = Some("Running".into());
         new.metadata.labels = Some([("x".to_owned(), "y".to_owned())].into());

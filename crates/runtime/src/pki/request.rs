@@ -1,6 +1,12 @@
 //! Certificate signing requests (PKCS#10): making them and reading them.
 
-use p256::{SecretKey, ecdsa::DerSignature, ecdsa::SigningKey, elliptic_curve::rand_core::OsRng, pkcs8::LineEnding};
+use p256::{
+    SecretKey,
+    ecdsa::{DerSignature, SigningKey},
+    elliptic_curve::{rand_core::OsRng, sec1::ToEncodedPoint as _},
+    pkcs8::{AssociatedOid as _, LineEnding},
+};
+use sec1::{EcParameters, EcPrivateKey};
 use x509_cert::{
     attr::{AttributeTypeAndValue, AttributeValue},
     builder::{Builder as _, RequestBuilder},
@@ -20,7 +26,7 @@ const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 pub enum RequestError {
     /// A key could not be written as PEM.
     #[error("failed to encode the private key")]
-    Key(#[source] p256::elliptic_curve::Error),
+    Key(#[source] x509_cert::der::Error),
     /// The request could not be put together.
     #[error("failed to encode the certificate signing request")]
     Encode(#[source] x509_cert::builder::Error),
@@ -101,12 +107,19 @@ impl PrivateKey {
         Self(SecretKey::random(&mut OsRng))
     }
 
-    /// The key as a PEM block `EC PRIVATE KEY` (SEC1), the form OCM's agents keep.
+    /// The key as a PEM block `EC PRIVATE KEY` (SEC1) that names its curve: the form in which OCM's
+    /// agents keep it, and which Go reads.
     ///
     /// # Errors
     /// [`RequestError::Key`].
     pub fn to_pem(&self) -> Result<String, RequestError> {
-        self.0.to_sec1_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(RequestError::Key)
+        let (secret, public) = (self.0.to_bytes(), self.0.public_key().to_encoded_point(false));
+        let key = EcPrivateKey {
+            private_key: &secret,
+            parameters: Some(EcParameters::NamedCurve(p256::NistP256::OID)),
+            public_key: Some(public.as_bytes()),
+        };
+        key.to_pem(LineEnding::LF).map_err(RequestError::Key)
     }
 
     /// A signing request for `subject` as a PEM block `CERTIFICATE REQUEST`, signed with SHA-256.
@@ -173,9 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_written_in_sec1_form() {
-        let pem = PrivateKey::generate().to_pem().unwrap();
+    fn keys_are_written_in_sec1_form_with_their_curve() {
+        let key = PrivateKey::generate();
+        let pem = key.to_pem().unwrap();
         assert!(pem.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{}", &pem[..40]);
+        let read = SecretKey::from_sec1_pem(&pem).unwrap();
+        assert_eq!(read.public_key(), key.0.public_key());
+        // Object identifier 1.2.840.10045.3.1.7, P-256.
+        let der = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents;
+        let curve = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+        assert!(der.windows(curve.len()).any(|window| window == curve), "the key does not name its curve");
     }
 
     #[test]

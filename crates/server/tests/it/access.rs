@@ -1,0 +1,57 @@
+//! What an accepted agent may do on the hub, and what not.
+
+use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Secret},
+};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use ocm_api::{cluster::v1::ManagedCluster, leases, work::v1::ManifestWork};
+use serde_json::json;
+
+use crate::world::{is_forbidden, world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accepted_agent_reads_its_own_namespace_and_no_other() -> anyhow::Result<()> {
+    let world = world().await?;
+    let (mut one, mut other) = tokio::try_join!(world.join(), world.join())?;
+    let identity = one.hub_client().await?;
+    let all = ListParams::default();
+
+    Api::<ManifestWork>::namespaced(identity.clone(), &one.cluster).list(&all).await?;
+    Api::<Lease>::namespaced(identity.clone(), &one.cluster).get(leases::MANAGED_CLUSTER).await?;
+    let clusters = Api::<ManagedCluster>::all(identity.clone());
+    clusters.get(&one.cluster).await?;
+
+    assert!(is_forbidden(&clusters.get(&other.cluster).await));
+    assert!(is_forbidden(&clusters.list(&all).await));
+    let works = Api::<ManifestWork>::namespaced(identity.clone(), &other.cluster);
+    assert!(is_forbidden(&works.list(&all).await));
+    assert!(is_forbidden(&Api::<ManifestWork>::all(identity.clone()).list(&all).await));
+    let lease = Api::<Lease>::namespaced(identity.clone(), &other.cluster);
+    assert!(is_forbidden(&lease.get(leases::MANAGED_CLUSTER).await));
+    for namespace in [&one.cluster, &other.cluster] {
+        assert!(is_forbidden(&Api::<Secret>::namespaced(identity.clone(), namespace).list(&all).await));
+        assert!(is_forbidden(&Api::<ConfigMap>::namespaced(identity.clone(), namespace).list(&all).await));
+    }
+    one.stop().await?;
+    other.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_cannot_give_itself_work_or_approve_its_own_requests() -> anyhow::Result<()> {
+    let world = world().await?;
+    let mut agent = world.join().await?;
+    let identity = agent.hub_client().await?;
+    let work: ManifestWork = serde_json::from_value(json!({"metadata": {"name": "own"}, "spec": {"workload": {}}}))?;
+    let works = Api::<ManifestWork>::namespaced(identity.clone(), &agent.cluster);
+    assert!(is_forbidden(&works.create(&PostParams::default(), &work).await));
+    let request = world.requests(&agent.cluster).await?.remove(0).metadata.name.unwrap_or_default();
+    let approve = Patch::Merge(json!({"status": {"conditions": [{"type": "Approved", "status": "True"}]}}));
+    let requests = Api::<CertificateSigningRequest>::all(identity);
+    assert!(is_forbidden(&requests.patch_approval(&request, &PatchParams::default(), &approve).await));
+    agent.stop().await
+}

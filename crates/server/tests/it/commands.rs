@@ -1,0 +1,72 @@
+//! The `ocm` program as a person meets it: what it prints, and how it ends.
+
+use std::process::{Command, Output};
+
+use ocm_testing::TempDir;
+
+fn ocm(args: &[&str]) -> std::io::Result<Output> {
+    Command::new(env!("CARGO_BIN_EXE_ocm")).args(args).env_remove("RUST_LOG").output()
+}
+
+/// What a command that must fail says.
+fn failure(args: &[&str]) -> std::io::Result<String> {
+    let output = ocm(args)?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{args:?} should fail: {said}");
+    Ok(said)
+}
+
+#[test]
+fn a_kubeconfig_that_is_missing_or_broken_is_named() -> anyhow::Result<()> {
+    let folder = TempDir::new("kubeconfigs")?;
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "this: is: not a kubeconfig")?;
+    let broken = broken.to_string_lossy();
+    let said = failure(&["hub", "--kubeconfig", "/no/such/file"])?;
+    assert!(said.contains("error: failed to read kubeconfig /no/such/file: No such file"), "{said}");
+    let said = failure(&["hub", "--kubeconfig", &broken])?;
+    assert!(said.contains(&format!("failed to parse kubeconfig {broken}")), "{said}");
+    let said = failure(&["agent", "--kubeconfig", &broken, "--bootstrap-kubeconfig", &broken])?;
+    assert!(said.contains(&format!("failed to parse kubeconfig {broken}")), "{said}");
+    Ok(())
+}
+
+#[test]
+fn outside_a_pod_a_kubeconfig_must_be_given() -> anyhow::Result<()> {
+    let said = failure(&["hub"])?;
+    assert!(said.contains("no kubeconfig was given and this is not a pod"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused_with_what_would() -> anyhow::Result<()> {
+    let said = failure(&["hub", "--feature-gates", "Nonsense=true"])?;
+    assert!(said.contains(r#"unknown feature gate "Nonsense""#) && said.contains("DefaultClusterSet"), "{said}");
+    let said = failure(&["hub", "--feature-gates", "DefaultClusterSet=maybe"])?;
+    assert!(said.contains("Name=true or Name=false"), "{said}");
+    let said = failure(&["agent", "--components", "registration,cooking"])?;
+    assert!(said.contains("cooking") && said.contains("work"), "{said}");
+    let said = failure(&["agent", "--status-sync-interval", "soon"])?;
+    assert!(said.contains("1h30m"), "{said}");
+    let said = failure(&["agent", "--client-cert-expiration-seconds", "60", "--kubeconfig", "/dev/null"])?;
+    assert!(said.contains("/dev/null") || said.contains("3600"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn crds_are_printed_for_either_side() -> anyhow::Result<()> {
+    let all = String::from_utf8(ocm(&["crds"])?.stdout)?;
+    let hub = String::from_utf8(ocm(&["crds", "--hub"])?.stdout)?;
+    let managed = String::from_utf8(ocm(&["crds", "--managed"])?.stdout)?;
+    assert!(hub.contains("name: manifestworks.work") && !hub.contains("name: appliedmanifestworks.work"));
+    assert!(managed.contains("name: appliedmanifestworks.work") && !managed.contains("name: manifestworks.work"));
+    assert_eq!(all.matches("kind: CustomResourceDefinition").count(), 5);
+    Ok(())
+}
+
+#[test]
+fn a_kind_of_feature_that_is_not_built_is_told() -> anyhow::Result<()> {
+    let said = failure(&["hub", "--feature-gates", "ClusterProfile=true", "--kubeconfig", "/no/such/file"])?;
+    assert!(said.contains("this feature is not built yet") && said.contains("ClusterProfile"), "{said}");
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! Hub and agent together, on real control planes.
+//!
+//! One hub (in this process, under its own service account) and two managed clusters serve all tests; each test joins
+//! clusters with names of its own. A test that breaks a control plane starts its own.
+
+mod access;
+mod bad_input;
+mod commands;
+mod join;
+mod outage;
+mod restart;
+mod works;
+mod world;

@@ -1,0 +1,277 @@
+//! What the tests live in: a hub that runs, agents that are started, an administrator.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::{
+    Api, Client, Config,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use ocm_agent::AgentConfig;
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    conditions,
+    crds::{self, Side},
+    labels, namespaces, rbac,
+    work::v1::ManifestWork,
+};
+use ocm_apimachinery::yaml;
+use ocm_hub::{Hub, HubConfig};
+use ocm_runtime::{client::Endpoint, conditions::find};
+use ocm_testing::{ControlPlane, Seen, TempDir, eventually, fixture, unique, write_kubeconfig};
+use serde_json::{Value, json};
+use tokio::{sync::OnceCell, task::JoinHandle};
+
+pub(crate) const HUB_MANIFESTS: &str = include_str!("../../../../deploy/hub.yaml");
+pub(crate) const AGENT_MANIFESTS: &str = include_str!("../../../../deploy/agent.yaml");
+const HUB_ACCOUNT: &str = "hub-controller-sa";
+const AGENT_ACCOUNT: &str = "klusterlet-work-sa";
+
+/// A hub with its controllers running, and a cluster to manage, as their administrators see them.
+pub(crate) struct World {
+    pub(crate) hub_plane: &'static ControlPlane,
+    pub(crate) managed_plane: &'static ControlPlane,
+    pub(crate) hub: Client,
+    pub(crate) managed: Client,
+}
+
+static STARTED: OnceCell<()> = OnceCell::const_new();
+
+/// The world that all tests share.
+pub(crate) async fn world() -> Result<World> {
+    let planes = fixture::get();
+    STARTED
+        .get_or_try_init(|| async {
+            install(planes.hub, planes.managed1).await?;
+            let kubeconfig = planes.hub.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
+            // On the fixture's runtime, since that of a test ends with it.
+            fixture::runtime().spawn(async move { run_hub(&kubeconfig).await }).await??;
+            anyhow::Ok(())
+        })
+        .await?;
+    World::of(planes.hub, planes.managed1).await
+}
+
+impl World {
+    pub(crate) async fn of(hub: &'static ControlPlane, managed: &'static ControlPlane) -> Result<Self> {
+        let clients = (hub.client().await?, managed.client().await?);
+        Ok(Self { hub_plane: hub, managed_plane: managed, hub: clients.0, managed: clients.1 })
+    }
+
+    /// A world of its own for a test that breaks it, with a hub that ends with the test.
+    pub(crate) async fn alone() -> Result<(Self, ocm_runtime::Context)> {
+        let (hub, managed) = tokio::try_join!(ControlPlane::start(), ControlPlane::start())?;
+        // Their processes end with this one; the test is the last to use them.
+        let (hub, managed) = (Box::leak(Box::new(hub)), Box::leak(Box::new(managed)));
+        install(hub, managed).await?;
+        let kubeconfig = hub.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
+        let context = run_hub(&kubeconfig).await?;
+        Ok((Self::of(hub, managed).await?, context))
+    }
+
+    pub(crate) fn clusters(&self) -> Api<ManagedCluster> {
+        Api::all(self.hub.clone())
+    }
+
+    pub(crate) fn works(&self, cluster: &str) -> Api<ManifestWork> {
+        Api::namespaced(self.hub.clone(), cluster)
+    }
+
+    /// Starts an agent for a cluster that the hub has never heard of.
+    pub(crate) async fn start_agent(&self, cluster: &str) -> Result<Agent> {
+        let dir = TempDir::new(cluster)?;
+        let bootstrap = dir.path().join("bootstrap.kubeconfig");
+        let account = rbac::BOOTSTRAP_SERVICE_ACCOUNT;
+        let kubeconfig = self.hub_plane.kubeconfig_for_service_account(namespaces::OPERATOR, account).await?;
+        write_kubeconfig(&kubeconfig, &bootstrap)?;
+        // Each agent has a namespace of its own, since that is where its credentials are.
+        let namespace = unique("agent");
+        self.managed_plane.kubectl(&["create", "namespace", &namespace]).await?;
+        allow_secrets(self.managed_plane, &namespace).await?;
+        let own = self.managed_plane.kubeconfig_for_service_account(namespaces::AGENT, AGENT_ACCOUNT).await?;
+        let mut agent = Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, running: None };
+        agent.start().await?;
+        Ok(agent)
+    }
+
+    /// Joins a new cluster, from nothing to Available.
+    pub(crate) async fn join(&self) -> Result<Agent> {
+        let agent = self.start_agent(&unique("cluster")).await?;
+        self.admit(&agent.cluster).await?;
+        Ok(agent)
+    }
+
+    /// Accepts a cluster and approves what it asks for until it is available.
+    pub(crate) async fn admit(&self, cluster: &str) -> Result<()> {
+        self.accept(cluster).await?;
+        eventually("the cluster is available", || async {
+            self.approve_all(cluster).await?;
+            self.cluster_condition(cluster, conditions::cluster::AVAILABLE).await
+        })
+        .await
+    }
+
+    pub(crate) async fn accept(&self, cluster: &str) -> Result<()> {
+        let accept = json!({"spec": {"hubAcceptsClient": true}});
+        eventually("the cluster can be accepted", || async {
+            let patched = self.clusters().patch(cluster, &PatchParams::default(), &Patch::Merge(&accept)).await;
+            patched.map(|_| true)
+        })
+        .await
+    }
+
+    pub(crate) async fn requests(&self, cluster: &str) -> Result<Vec<CertificateSigningRequest>> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.hub.clone());
+        let of_cluster = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER_NAME));
+        Ok(api.list(&of_cluster).await?.items)
+    }
+
+    /// Approves every request of a cluster that nobody has decided on.
+    pub(crate) async fn approve_all(&self, cluster: &str) -> Result<()> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.hub.clone());
+        let approved = json!({"type": "Approved", "status": "True", "reason": "Test", "message": "approved by a test"});
+        let patch = Patch::Merge(json!({"status": {"conditions": [approved]}}));
+        for request in self.requests(cluster).await? {
+            let decided = request.status.as_ref().is_some_and(|status| status.conditions.is_some());
+            if let (false, Some(name)) = (decided, &request.metadata.name) {
+                api.patch_approval(name, &PatchParams::default(), &patch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn cluster_condition(&self, cluster: &str, type_: &str) -> Result<Seen<()>> {
+        let cluster = self.clusters().get(cluster).await?;
+        let conditions = cluster.status.map(|status| status.conditions).unwrap_or_default();
+        Ok(match find(&conditions, type_) {
+            Some(condition) if condition.status == "True" => Seen::Settled(()),
+            other => Seen::NotYet(format!("{type_}: {other:?}")),
+        })
+    }
+
+    /// Creates a work with these manifests.
+    pub(crate) async fn create_work(&self, cluster: &str, name: &str, manifests: Value) -> Result<ManifestWork> {
+        self.create_work_with(cluster, name, json!({"workload": {"manifests": manifests}})).await
+    }
+
+    pub(crate) async fn create_work_with(&self, cluster: &str, name: &str, spec: Value) -> Result<ManifestWork> {
+        let work = json!({"metadata": {"name": name, "namespace": cluster}, "spec": spec});
+        let work: ManifestWork = serde_json::from_value(work)?;
+        Ok(self.works(cluster).create(&PostParams::default(), &work).await?)
+    }
+
+    /// Waits until a condition of the present generation of a work has this status; returns the work.
+    pub(crate) async fn work_is(&self, cluster: &str, name: &str, type_: &str, status: &str) -> Result<ManifestWork> {
+        eventually(&format!("{type_} of work {name} is {status}"), || async {
+            let work = self.works(cluster).get(name).await?;
+            let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            let found = find(conditions, type_);
+            let settled = found.is_some_and(|found| {
+                found.status == status && found.observed_generation == work.metadata.generation
+            });
+            let seen = format!("{found:?}");
+            anyhow::Ok(if settled { Seen::Settled(work) } else { Seen::NotYet(seen) })
+        })
+        .await
+    }
+
+    pub(crate) async fn work_is_available(&self, cluster: &str, name: &str) -> Result<ManifestWork> {
+        self.work_is(cluster, name, conditions::work::APPLIED, "True").await?;
+        self.work_is(cluster, name, conditions::work::AVAILABLE, "True").await
+    }
+
+    pub(crate) async fn work_is_gone(&self, cluster: &str, name: &str) -> Result<()> {
+        eventually(&format!("work {name} is gone"), || async {
+            let work = self.works(cluster).get_opt(name).await?;
+            anyhow::Ok(work.map_or(Seen::Settled(()), |work| Seen::NotYet(format!("{:?}", work.status))))
+        })
+        .await
+    }
+}
+
+/// The agent's rights to secrets are for its own namespace, and here every agent has another one.
+async fn allow_secrets(plane: &ControlPlane, namespace: &str) -> Result<()> {
+    let account = format!("--serviceaccount={}:{AGENT_ACCOUNT}", namespaces::AGENT);
+    plane.kubectl(&["create", "role", "agent", "--verb=*", "--resource=secrets", "-n", namespace]).await?;
+    plane.kubectl(&["create", "rolebinding", "agent", "--role=agent", &account, "-n", namespace]).await?;
+    Ok(())
+}
+
+async fn install(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
+    for (plane, side, manifests) in [(hub, Side::Hub, HUB_MANIFESTS), (managed, Side::Managed, AGENT_MANIFESTS)] {
+        for crd in crds::all()?.into_iter().filter(|crd| crd.side == side) {
+            plane.apply_yaml(&yaml::to_string(&crd.definition)?).await?;
+        }
+        plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], manifests).await?;
+    }
+    Ok(())
+}
+
+async fn run_hub(kubeconfig: &Kubeconfig) -> Result<ocm_runtime::Context> {
+    let context = ocm_runtime::Context::new();
+    let client = endpoint(kubeconfig).await?.client("ocm-hub/test")?;
+    Hub::start(&context, client, HubConfig::default())?;
+    Ok(context)
+}
+
+pub(crate) async fn endpoint(kubeconfig: &Kubeconfig) -> Result<Endpoint> {
+    ocm_runtime::client::install_crypto_provider();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?;
+    Ok(Endpoint::new(&config)?)
+}
+
+/// An agent in this process, with its own folder and namespace, which can be stopped and started.
+pub(crate) struct Agent {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    bootstrap: PathBuf,
+    own: Kubeconfig,
+    dir: TempDir,
+    running: Option<(ocm_runtime::Context, JoinHandle<Result<()>>)>,
+}
+
+impl Agent {
+    /// The folder with its credentials for the hub.
+    pub(crate) fn hub_dir(&self) -> PathBuf {
+        self.dir.path().join("hub")
+    }
+
+    pub(crate) async fn start(&mut self) -> Result<()> {
+        let mut config = AgentConfig::new(self.hub_dir());
+        config.cluster_name.clone_from(&self.cluster);
+        config.agent_id = format!("{}-agent", self.cluster);
+        config.namespace.clone_from(&self.namespace);
+        config.bootstrap_kubeconfig = Some(self.bootstrap.clone());
+        let context = ocm_runtime::Context::new();
+        let managed = endpoint(&self.own).await?;
+        let own = context.clone();
+        let task = tokio::spawn(async move { Ok(ocm_agent::run(&own, &managed, &managed, config).await?) });
+        self.running = Some((context, task));
+        Ok(())
+    }
+
+    pub(crate) async fn stop(&mut self) -> Result<()> {
+        let (context, task) = self.running.take().context("the agent does not run")?;
+        context.stop().await;
+        task.await?
+    }
+
+    /// A client with the agent's own identity on the hub.
+    pub(crate) async fn hub_client(&self) -> Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(self.hub_dir().join("kubeconfig"))?;
+        Ok(endpoint(&kubeconfig).await?.client("test")?)
+    }
+}
+
+/// A ConfigMap as a manifest.
+pub(crate) fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
+}
+
+/// Whether a request was answered with 403.
+pub(crate) fn is_forbidden<T: std::fmt::Debug>(answer: &kube::Result<T>) -> bool {
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 403)
+}
