@@ -98,17 +98,17 @@ pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
     process::end_on_signal(&context)?;
     let own = kubeconfig::load(args.common.kubeconfig.as_deref()).await?;
     let management = Endpoint::new(&own)?;
-    let managed = match &args.spoke_kubeconfig {
-        None => management.clone(),
+    process::reach(&management, args.common.kubeconfig.as_deref()).await?;
+    let (managed, certificates) = match &args.spoke_kubeconfig {
+        None => (management.clone(), agent::ca_bundle(&own)),
         Some(path) => {
             let spoke = kubeconfig::load(Some(path)).await?;
-            config.spoke_ca_bundle = agent::ca_bundle(&spoke);
-            Endpoint::new(&spoke)?
+            let managed = Endpoint::new(&spoke)?;
+            process::reach(&managed, Some(path)).await?;
+            (managed, agent::ca_bundle(&spoke))
         }
     };
-    if args.spoke_kubeconfig.is_none() {
-        config.spoke_ca_bundle = agent::ca_bundle(&own);
-    }
+    config.spoke_ca_bundle = certificates;
     args.common.warn_of_replicas();
     admin::serve(&context, &args.common.listen).await?;
     let outcome = ocm_agent::run(&context, &management, &managed, config).await;

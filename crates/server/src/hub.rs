@@ -40,6 +40,7 @@ pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
     let context = Context::new();
     process::end_on_signal(&context)?;
     let endpoint = Endpoint::new(&kubeconfig::load(args.common.kubeconfig.as_deref()).await?)?;
+    process::reach(&endpoint, args.common.kubeconfig.as_deref()).await?;
     args.common.warn_of_replicas();
     Hub::start(&context, endpoint.client(USER_AGENT)?, config)?;
     admin::serve(&context, &args.common.listen).await?;

@@ -1,11 +1,22 @@
 //! What is the process's and nobody else's: runtime, signals, environment, the last words.
 
-use std::{future::Future, io::Write as _};
+use std::{future::Future, io::Write as _, path::Path, time::Duration};
 
-use anyhow::Context as _;
-use ocm_runtime::{Context, client, error::chain, logs};
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::{Context as _, anyhow};
+use ocm_runtime::{
+    Context,
+    client::{self, Endpoint},
+    error::chain,
+    logs,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, sleep},
+};
 use tracing::info;
+
+/// How a command introduces itself while it looks whether a cluster is there.
+const USER_AGENT: &str = concat!("ocm/", env!("CARGO_PKG_VERSION"));
 
 /// Runs a command to its end, with the process-wide parts set up first.
 pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
@@ -65,4 +76,36 @@ pub(crate) fn pod_namespace() -> Option<String> {
 pub(crate) fn print_error(error: &anyhow::Error) {
     // Where stderr is closed there is nobody to tell.
     let _ = writeln!(std::io::stderr(), "error: {}", chain(error.as_ref()));
+}
+
+/// How long a cluster that does not answer is given at start-up.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Checks that a cluster answers and knows us, so that a kubeconfig that points nowhere is told at once and not by
+/// watches that fail for ever.
+pub(crate) async fn reach(endpoint: &Endpoint, kubeconfig: Option<&Path>) -> anyhow::Result<()> {
+    let client = endpoint.client(USER_AGENT)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let error = match tokio::time::timeout_at(deadline, client.apiserver_version()).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.into(),
+            Err(_) => anyhow!("no answer within {} s", PATIENCE.as_secs()),
+        };
+        if Instant::now() + PAUSE > deadline || is_final(&error) {
+            let source = kubeconfig.map_or("the pod's service account".to_owned(), |path| path.display().to_string());
+            let server = endpoint.server();
+            return Err(error).context(format!(
+                "failed to reach the API server {server} of {source}: check that it is up and that the address and the \
+                 credentials are right"
+            ));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Whether trying again would lead to the same answer.
+fn is_final(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 401)
 }

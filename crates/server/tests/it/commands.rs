@@ -32,6 +32,24 @@ fn a_kubeconfig_that_is_missing_or_broken_is_named() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_kubeconfig_that_points_nowhere_is_named_with_its_server() -> anyhow::Result<()> {
+    let folder = TempDir::new("nowhere")?;
+    let file = folder.path().join("nowhere");
+    // Port 9 is where nobody listens.
+    let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}], "users": [{"name": "c", "user": {}}]}"#;
+    std::fs::write(&file, text)?;
+    let file = file.to_string_lossy();
+    let said = failure(&["hub", "--kubeconfig", &file])?;
+    assert!(said.contains("failed to reach the API server https://127.0.0.1:9/"), "{said}");
+    assert!(said.contains(&*file) && said.contains("refused"), "{said}");
+    let said = failure(&["agent", "--kubeconfig", &file, "--bootstrap-kubeconfig", &file])?;
+    assert!(said.contains("failed to reach the API server https://127.0.0.1:9/"), "{said}");
+    Ok(())
+}
+
+#[test]
 fn outside_a_pod_a_kubeconfig_must_be_given() -> anyhow::Result<()> {
     let said = failure(&["hub"])?;
     assert!(said.contains("no kubeconfig was given and this is not a pod"), "{said}");
