@@ -9,13 +9,15 @@ use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
-    Api, Client,
+    Api, Client, Config,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    config::KubeConfigOptions,
 };
 use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
+use ocm_testing::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::{product::Product, works};
@@ -24,7 +26,7 @@ const NAMESPACE: &str = "floor";
 
 /// Makes the writes of so many works, so many works at a time; how long it took.
 pub(crate) async fn run(product: &Product, count: usize, at_a_time: usize) -> Result<Duration> {
-    let floor = Floor { hub: product.hub.client().await?, managed: product.managed.client().await? };
+    let floor = Floor { hub: bare_client(&product.hub).await?, managed: bare_client(&product.managed).await? };
     floor.prepare().await?;
     let started = Instant::now();
     let writes = stream::iter(0..count).map(|index| floor.write(index));
@@ -32,6 +34,12 @@ pub(crate) async fn run(product: &Product, count: usize, at_a_time: usize) -> Re
     let took = started.elapsed();
     floor.clean().await?;
     Ok(took)
+}
+
+/// A client over the connection that the product uses too: what is compared is what it is used for.
+async fn bare_client(plane: &ControlPlane) -> Result<Client> {
+    let config = Config::from_custom_kubeconfig(plane.admin_config(), &KubeConfigOptions::default()).await?;
+    Ok(ocm_runtime::client::connect(&config, "ocm-bench")?)
 }
 
 struct Floor {

@@ -43,8 +43,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: Cli, header: String) -> Result<(), Failure> {
-    // Only fails when a provider is there already, which is as good.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    ocm_runtime::client::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

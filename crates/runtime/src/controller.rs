@@ -1,6 +1,6 @@
 //! The driver of the four verbs: observe → plan → apply → report.
 
-use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
+use std::{fmt::Debug, future::Future, ops::ControlFlow, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tracing::{Instrument as _, debug, info_span, warn};
@@ -92,8 +92,15 @@ impl<K: Key> Wiring<'_, K> {
         I: IntoIterator<Item = K>,
     {
         self.needs(cache);
-        let queue = self.queue.clone();
-        cache.subscribe(move |change| keys(change).into_iter().for_each(|key| queue.add(key)));
+        let (queue, context) = (self.queue.clone(), self.context.clone());
+        cache.subscribe(move |change| {
+            if context.is_ended() {
+                // The cache may outlive the controller: whoever ends must not be kept alive by it.
+                return ControlFlow::Break(());
+            }
+            keys(change).into_iter().for_each(|key| queue.add(key));
+            ControlFlow::Continue(())
+        });
     }
 
     /// Lets the first run wait until the cache is complete, without reacting to its changes.

@@ -12,7 +12,7 @@ use std::{
     any::{Any, TypeId},
     collections::{BTreeMap, HashMap},
     fmt::{self, Debug, Display},
-    ops::Bound,
+    ops::{Bound, ControlFlow},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -38,7 +38,7 @@ use crate::{context::Context, error::chain};
 
 /// The waits between two tries of a watch that fails.
 const RETRY_MIN: Duration = Duration::from_millis(200);
-const RETRY_MAX: Duration = Duration::from_secs(10);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// A watch that held this long starts again with the shortest wait.
 const RETRY_RESET: Duration = Duration::from_secs(60);
 
@@ -170,7 +170,7 @@ impl Watches {
     /// The cache of a kind in all namespaces; started on the first call.
     #[must_use]
     pub fn all<K: Watchable>(&self, scope: Scope) -> Cache<K> {
-        self.cache(None, scope, |client| Api::all(client))
+        self.cache(None, scope, Api::all)
     }
 
     /// The cache of a kind in one namespace; started on the first call.
@@ -187,7 +187,7 @@ impl Watches {
     pub fn metadata<K: Watchable>(&self, scope: Scope) -> Cache<PartialObjectMeta<K>> {
         self.entry(None, scope, |cache, plural, config| {
             let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
-            let events = watcher::watcher(api, config).map_ok(|event| map_event(event, |object| Ok(lean(object))));
+            let events = watcher::watcher(api, config).map_ok(|event| map_event(map_event(event, lean), Ok));
             self.follow(events, cache, plural);
         })
     }
@@ -200,7 +200,8 @@ impl Watches {
     ) -> Cache<K> {
         self.entry(namespace, scope, |cache, plural, config| {
             let events = watcher::watcher(api(self.client.clone()), config);
-            let events = events.map_ok(|event| map_event(event, |guard: DeserializeGuard<K>| guard.0));
+            let events =
+                events.map_ok(|event| map_event(event, |guard: DeserializeGuard<K>| guard.0.map_err(Box::new)));
             self.follow(events, cache, plural);
         })
     }
@@ -253,7 +254,7 @@ impl Watches {
 }
 
 /// An object as read, or why it could not be.
-type Read<K> = Result<K, InvalidObject>;
+type Read<K> = Result<K, Box<InvalidObject>>;
 
 fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B> {
     match event {
@@ -325,7 +326,13 @@ impl<K> Clone for Cache<K> {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        let state = State { objects: BTreeMap::new(), newest: 0, listing: None, subscribers: Vec::new() };
+        let state = State {
+            objects: BTreeMap::new(),
+            newest: 0,
+            forgotten: HashMap::new(),
+            listing: None,
+            subscribers: Vec::new(),
+        };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), synced: signal::Sender::new(false) }) }
     }
 }
@@ -335,12 +342,14 @@ struct Shared<K> {
     synced: signal::Sender<bool>,
 }
 
-type Subscriber<K> = Box<dyn Fn(Change<'_, K>) + Send>;
+type Subscriber<K> = Box<dyn Fn(Change<'_, K>) -> ControlFlow<()> + Send>;
 
 struct State<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     /// The newest resource version the watch has brought.
     newest: u64,
+    /// Uids of objects that a write has removed and whose end the watch has not brought yet.
+    forgotten: HashMap<ObjectKey, Option<String>>,
     /// What a list in progress has brought so far.
     listing: Option<BTreeMap<ObjectKey, Arc<K>>>,
     subscribers: Vec<Subscriber<K>>,
@@ -402,14 +411,13 @@ impl<K> Cache<K> {
         let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Calls `subscriber` for every object that is there, and for every change from now on. It is
-    /// called while the cache is locked, so it must be quick and must not read this cache.
-    pub fn subscribe(&self, subscriber: impl Fn(Change<'_, K>) + Send + 'static) {
+    /// Calls `subscriber` for every object that is there, and for every change from now on, until it
+    /// breaks. It is called while the cache is locked, so it must be quick and must not read this cache.
+    pub fn subscribe(&self, subscriber: impl Fn(Change<'_, K>) -> ControlFlow<()> + Send + 'static) {
         let mut state = self.lock();
-        for object in state.objects.values() {
-            subscriber(Change::Added(object));
+        if state.objects.values().all(|object| subscriber(Change::Added(object)).is_continue()) {
+            state.subscribers.push(Box::new(subscriber));
         }
-        state.subscribers.push(Box::new(subscriber));
     }
 }
 
@@ -452,6 +460,7 @@ impl<K: Resource> Cache<K> {
         if state.objects.get(&key).is_some_and(|known| known.meta().uid == object.meta().uid)
             && let Some(known) = state.objects.remove(&key)
         {
+            state.forgotten.insert(key, known.meta().uid.clone());
             state.notify(Change::Deleted(&known));
         }
     }
@@ -466,7 +475,9 @@ impl<K: Resource> State<K> {
     fn apply(&mut self, read: Read<K>, plural: &str) {
         if let Some((key, object)) = readable(read, plural) {
             self.newest = self.newest.max(version(&object));
-            self.put(key, object);
+            if self.forgotten.get(&key) != Some(&object.meta().uid) {
+                self.put(key, object);
+            }
         }
     }
 
@@ -490,6 +501,7 @@ impl<K: Resource> State<K> {
             }
             Err(invalid) => key_of_meta(&invalid.metadata),
         };
+        self.forgotten.remove(&key);
         if let Some(old) = self.objects.remove(&key) {
             self.notify(Change::Deleted(&old));
         }
@@ -503,6 +515,7 @@ impl<K: Resource> State<K> {
 
     fn replace(&mut self) {
         let new = self.listing.take().unwrap_or_default();
+        self.forgotten.clear();
         self.newest = new.values().map(|object| version(object.as_ref())).fold(self.newest, u64::max);
         let old = std::mem::replace(&mut self.objects, new.clone());
         for (key, object) in &new {
@@ -517,10 +530,8 @@ impl<K: Resource> State<K> {
         }
     }
 
-    fn notify(&self, change: Change<'_, K>) {
-        for subscriber in &self.subscribers {
-            subscriber(change);
-        }
+    fn notify(&mut self, change: Change<'_, K>) {
+        self.subscribers.retain(|subscriber| subscriber(change).is_continue());
     }
 }
 

@@ -36,6 +36,49 @@ pub fn parse_cluster_user(user: &str) -> Option<(&str, &str)> {
     valid.then_some((cluster, agent))
 }
 
+/// Why the subject of a certificate is not that of an agent of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAnAgent {
+    /// The common name is not a [`cluster_user`] of the cluster.
+    User(String),
+    /// An organization is neither the [`cluster_group`] nor [`MANAGED_CLUSTERS_GROUP`].
+    ForeignGroup(String),
+    /// The [`cluster_group`] is not among the organizations.
+    NotInGroup(String),
+}
+
+impl std::fmt::Display for NotAnAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::User(user) => write!(f, "its common name {user} is not that of an agent of the cluster"),
+            Self::ForeignGroup(group) => {
+                write!(f, "its subject claims group {group}, which an agent of the cluster must not be in")
+            }
+            Self::NotInGroup(group) => write!(f, "its subject lacks group {group}"),
+        }
+    }
+}
+
+impl std::error::Error for NotAnAgent {}
+
+/// The agent that a certificate with this subject belongs to, when it makes its holder an agent of the cluster and
+/// nothing else besides. Nobody may approve another request in the cluster's name.
+///
+/// # Errors
+/// [`NotAnAgent`].
+pub fn agent_of<'a>(cluster: &str, common_name: &'a str, organizations: &[String]) -> Result<&'a str, NotAnAgent> {
+    let agent = match parse_cluster_user(common_name) {
+        Some((named, agent)) if named == cluster => agent,
+        _ => return Err(NotAnAgent::User(common_name.to_owned())),
+    };
+    let own = cluster_group(cluster);
+    match organizations.iter().find(|group| **group != own && *group != MANAGED_CLUSTERS_GROUP) {
+        Some(foreign) => Err(NotAnAgent::ForeignGroup(foreign.clone())),
+        None if organizations.contains(&own) => Ok(agent),
+        None => Err(NotAnAgent::NotInGroup(own)),
+    }
+}
+
 /// User of a service account.
 pub fn service_account_user(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")
@@ -57,6 +100,20 @@ mod tests {
     #[test]
     fn a_cluster_user_is_read_back_into_cluster_and_agent() {
         assert_eq!(parse_cluster_user(&cluster_user("cluster1", "9hdnf")), Some(("cluster1", "9hdnf")));
+    }
+
+    #[test]
+    fn a_certificate_is_an_agents_only_with_the_clusters_own_user_and_groups() {
+        let (user, own) = (cluster_user("c1", "a"), cluster_group("c1"));
+        let all = MANAGED_CLUSTERS_GROUP.to_owned();
+        assert_eq!(agent_of("c1", &user, &[own.clone(), all.clone()]), Ok("a"));
+        assert_eq!(agent_of("c1", &user, std::slice::from_ref(&own)), Ok("a"));
+        assert_eq!(agent_of("c1", &user, &[all]), Err(NotAnAgent::NotInGroup(own.clone())));
+        let masters = "system:masters".to_owned();
+        assert_eq!(agent_of("c1", &user, &[own.clone(), masters.clone()]), Err(NotAnAgent::ForeignGroup(masters)));
+        let other = cluster_user("c2", "a");
+        assert_eq!(agent_of("c1", &other, std::slice::from_ref(&own)), Err(NotAnAgent::User(other.clone())));
+        assert_eq!(agent_of("c1", "admin", &[own]), Err(NotAnAgent::User("admin".into())));
     }
 
     #[test]

@@ -52,6 +52,11 @@ fn every_part_of_a_schema_has_a_description() {
 }
 
 fn undescribed(path: &str, schema: &Value, missing: &mut Vec<String>) {
+    if path == ".metadata" {
+        // The API server refuses a description there.
+        assert_eq!(schema, &serde_json::json!({"type": "object"}));
+        return;
+    }
     if schema.get("description").is_none() && !path.ends_with("[]") {
         missing.push(path.to_owned());
     }

@@ -1,6 +1,7 @@
 //! Objects as YAML documents, whole but for `managedFields`, which nobody reads.
 
 use kube::api::DynamicObject;
+use ocm_apimachinery::yaml;
 
 use crate::failure::Failure;
 
@@ -12,13 +13,7 @@ pub(crate) fn render(objects: Vec<DynamicObject>) -> Result<String, Failure> {
 
 fn document(mut object: DynamicObject) -> Result<String, Failure> {
     object.metadata.managed_fields = None;
-    // Through a JSON value, so that keys come in alphabetical order, as kubectl writes them.
-    let value = serde_json::to_value(&object).map_err(|error| unwritable(&error))?;
-    let mut text = serde_saphyr::to_string(&value).map_err(|error| unwritable(&error))?;
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(text)
+    yaml::to_string(&object).map_err(|error| unwritable(&error))
 }
 
 fn unwritable(error: &dyn std::error::Error) -> Failure {

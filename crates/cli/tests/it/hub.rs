@@ -34,7 +34,7 @@ pub(crate) async fn hub() -> Result<&'static ControlPlane> {
 
 async fn prepare(hub: &ControlPlane) -> Result<()> {
     let crds = crds::all()?.into_iter().filter(|crd| crd.side == Side::Hub);
-    let crds = crds.map(|crd| serde_saphyr::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
+    let crds = crds.map(|crd| ocm_apimachinery::yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
     hub.apply_yaml(&crds.join("---\n")).await?;
     hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], HUB_YAML).await?;
     Ok(())

@@ -36,6 +36,9 @@ pub enum RequestError {
     /// Not a PEM block, or one of something else.
     #[error("the request is not a PEM block CERTIFICATE REQUEST")]
     NotPem,
+    /// Something follows the PEM block: another reader might take that for the request.
+    #[error("the request does not hold exactly one PEM block")]
+    SeveralBlocks,
     /// The PEM block does not hold a request.
     #[error("the request is not a PKCS#10 certificate signing request: {0}")]
     Malformed(String),
@@ -138,8 +141,11 @@ impl PrivateKey {
 /// Reads the subject of a request from its PEM form, as it stands in `spec.request` of a CSR.
 ///
 /// # Errors
-/// [`RequestError::NotPem`] and [`RequestError::Malformed`].
+/// [`RequestError::NotPem`], [`RequestError::SeveralBlocks`] and [`RequestError::Malformed`].
 pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
+    if count_blocks(pem) > 1 {
+        return Err(RequestError::SeveralBlocks);
+    }
     let (_, block) = x509_parser::pem::parse_x509_pem(pem).map_err(|_| RequestError::NotPem)?;
     if block.label != "CERTIFICATE REQUEST" {
         return Err(RequestError::NotPem);
@@ -148,6 +154,13 @@ pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
     let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(malformed)?;
     subject_of(&request.certification_request_info.subject)
         .ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
+}
+
+/// Readers of PEM differ in which malformed blocks they skip. With a single one, whoever signs cannot
+/// sign another request than the one that was read here.
+fn count_blocks(pem: &[u8]) -> usize {
+    const BEGIN: &[u8] = b"-----BEGIN";
+    pem.windows(BEGIN.len()).filter(|window| *window == BEGIN).count()
 }
 
 /// `None` when a value is not text: a name that cannot be read must not be taken for one that can.
@@ -201,6 +214,8 @@ mod tests {
     #[test]
     fn what_is_not_a_request_is_refused_with_a_reason() {
         assert!(matches!(parse_request(b"hello"), Err(RequestError::NotPem)));
+        let twice = PrivateKey::generate().request(&subject()).unwrap().repeat(2);
+        assert!(matches!(parse_request(twice.as_bytes()), Err(RequestError::SeveralBlocks)));
         let other = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(parse_request(other), Err(RequestError::NotPem)));
         let empty = b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";

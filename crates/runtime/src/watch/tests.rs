@@ -27,6 +27,7 @@ fn record(cache: &Cache<ConfigMap>) -> Arc<Mutex<Vec<String>>> {
         };
         let name = change.object().metadata.name.clone().unwrap();
         log.lock().unwrap().push(format!("{verb} {name}"));
+        ControlFlow::Continue(())
     });
     seen
 }
@@ -89,7 +90,7 @@ fn an_object_that_cannot_be_read_is_left_out_and_the_rest_goes_on() {
     cache.take(Event::Init, "configmaps");
     let guard: DeserializeGuard<ConfigMap> =
         serde_json::from_value(serde_json::json!({"metadata": {"name": "bad"}, "data": 1})).unwrap();
-    cache.take(Event::InitApply(guard.0), "configmaps");
+    cache.take(Event::InitApply(guard.0.map_err(Box::new)), "configmaps");
     cache.take(Event::InitApply(Ok(config_map("good", "1"))), "configmaps");
     cache.take(Event::InitDone, "configmaps");
     assert_eq!(taken(&seen), ["added good"]);
@@ -121,6 +122,20 @@ fn what_a_write_removed_is_gone_before_the_watch_tells() {
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
     cache.forget(&config_map("a", "1"));
+    cache.take(Event::Apply(Ok(config_map("a", "1"))), "configmaps");
     cache.take(Event::Delete(Ok(config_map("a", "2"))), "configmaps");
     assert_eq!(taken(&seen), ["deleted a"]);
+}
+
+#[test]
+fn a_subscriber_that_breaks_is_not_called_again() {
+    let (cache, _) = watched();
+    let calls = Arc::new(Mutex::new(0));
+    let count = calls.clone();
+    cache.subscribe(move |_| {
+        *count.lock().unwrap() += 1;
+        ControlFlow::Break(())
+    });
+    list(&cache, vec![config_map("a", "1"), config_map("b", "2")]);
+    assert_eq!(*calls.lock().unwrap(), 1);
 }

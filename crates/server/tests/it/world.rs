@@ -168,9 +168,8 @@ impl World {
             let work = self.works(cluster).get(name).await?;
             let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
             let found = find(conditions, type_);
-            let settled = found.is_some_and(|found| {
-                found.status == status && found.observed_generation == work.metadata.generation
-            });
+            let settled = found
+                .is_some_and(|found| found.status == status && found.observed_generation == work.metadata.generation);
             let seen = format!("{found:?}");
             anyhow::Ok(if settled { Seen::Settled(work) } else { Seen::NotYet(seen) })
         })
@@ -267,6 +266,7 @@ impl Agent {
 }
 
 /// A ConfigMap as a manifest.
+#[expect(clippy::needless_pass_by_value, reason = "so that tests can write config_map(\"a\", json!({}))")]
 pub(crate) fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{conditions, identities, labels, namespaces, rbac, signers};
-use x509_parser::prelude::{FromDer as _, X509CertificationRequest, X509Name, parse_x509_pem};
+use ocm_runtime::pki;
 
 /// Users that Kubernetes makes of bootstrap tokens.
 const BOOTSTRAP_TOKEN_USER_PREFIX: &str = "system:bootstrap:";
@@ -91,34 +91,9 @@ fn agent(csr: &CertificateSigningRequest, cluster: &str) -> Result<String, Strin
     if signer != signers::KUBE_API_SERVER_CLIENT && signer != signers::GRPC {
         return Err(format!("it is for signer {signer}, which does not sign for agents"));
     }
-    let (common_names, organizations) = subject(&csr.spec.request.0)?;
-    let [common_name] = common_names.as_slice() else {
-        return Err("its subject has not exactly one common name".to_owned());
-    };
-    if identities::parse_cluster_user(common_name).is_none_or(|(name, _)| name != cluster) {
-        return Err(format!("its common name {common_name} is not that of an agent of {cluster}"));
-    }
-    let own = identities::cluster_group(cluster);
-    let foreign = organizations.iter().find(|name| **name != own && *name != identities::MANAGED_CLUSTERS_GROUP);
-    match foreign {
-        Some(name) => Err(format!("its subject claims group {name}, which an agent of {cluster} must not be in")),
-        None if organizations.contains(&own) => Ok(common_name.clone()),
-        None => Err(format!("its subject lacks group {own}")),
-    }
-}
-
-/// Common names and organizations of a PEM request.
-fn subject(request: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
-    let unreadable = || "it is not a PEM certificate request".to_owned();
-    let (_, pem) = parse_x509_pem(request).map_err(|_| unreadable())?;
-    let (_, request) = X509CertificationRequest::from_der(&pem.contents).map_err(|_| unreadable())?;
-    let name: &X509Name<'_> = &request.certification_request_info.subject;
-    let texts = |attributes: &mut dyn Iterator<Item = &x509_parser::x509::AttributeTypeAndValue<'_>>| {
-        attributes.map(|attribute| attribute.as_str().map(str::to_owned)).collect::<Result<Vec<_>, _>>()
-    };
-    let common_names = texts(&mut name.iter_common_name()).map_err(|_| unreadable())?;
-    let organizations = texts(&mut name.iter_organization()).map_err(|_| unreadable())?;
-    Ok((common_names, organizations))
+    let subject = pki::parse_request(&csr.spec.request.0).map_err(|error| error.to_string())?;
+    identities::agent_of(cluster, &subject.common_name, &subject.organizations).map_err(|error| error.to_string())?;
+    Ok(subject.common_name)
 }
 
 #[cfg(test)]

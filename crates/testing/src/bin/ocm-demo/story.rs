@@ -14,7 +14,8 @@ const WORKS: &str = include_str!("works.yaml");
 pub(crate) async fn tell(once: bool) -> Result<()> {
     say("ocm-rs: one hub, two managed clusters, on real Kubernetes control planes\n");
     let clusters =
-        step("start etcd, kube-apiserver and kube-controller-manager, three times", Clusters::start()).await?;
+        step("start etcd, kube-apiserver and kube-controller-manager, three times", Box::pin(Clusters::start()))
+            .await?;
     step("install the CRDs (ocm crds) and the rights (deploy/)", clusters.install()).await?;
     let mut processes = vec![step("start ocm hub, under its own service account", clusters.start_hub()).await?];
     let agents =

@@ -1,0 +1,177 @@
+//! The phase in which the agent asks the hub to join, with the bootstrap kubeconfig.
+
+use std::{ops::ControlFlow, path::Path, time::Duration};
+
+use k8s_openapi::api::core::v1::Secret;
+use ocm_api::secrets;
+use ocm_runtime::{Change, Context, Watches, client::Endpoint, kubeconfig, watch::Scope};
+use tokio::sync::watch as signal;
+use tracing::{info, info_span, warn};
+
+use super::{
+    Agent, AgentError, USER_AGENT,
+    credentials::Credentials,
+    hub_kubeconfig::{Connection, Invalid},
+};
+use crate::registration::{
+    certificate::{Certificate, Wanted},
+    creating::{Creating, Introduction},
+};
+
+/// How often the bootstrap kubeconfig file is looked at.
+const FILE_POLL: Duration = Duration::from_secs(10);
+
+impl Agent {
+    /// Ends when the credentials are valid, or when there is reason to begin again.
+    pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
+        let changes = BootstrapChanges::from_now(self);
+        let (path, connection) = self.bootstrap_connection(cause)?;
+        let endpoint = Endpoint::new(&kubeconfig::load(Some(path)).await?)?;
+        let phase = self.context.child();
+        let ask =
+            info_span!("bootstrap", hub = connection.server).in_scope(|| self.ask(&phase, &endpoint, &connection));
+        if ask.is_ok() {
+            self.until_joined(changes).await;
+        }
+        phase.stop().await;
+        ask
+    }
+
+    fn bootstrap_connection(&self, cause: Invalid) -> Result<(&Path, Connection), AgentError> {
+        match (self.credentials.bootstrap_path(), self.credentials.bootstrap()) {
+            (Some(path), Some(Ok(connection))) => Ok((path, connection)),
+            (Some(path), Some(Err(source))) => {
+                Err(AgentError::Bootstrap { path: path.clone(), cause, source: Box::new(source) })
+            }
+            _ => Err(AgentError::NoBootstrap { cause }),
+        }
+    }
+
+    fn ask(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
+        let wanted = self.wanted(Some(connection))?;
+        let hub = Watches::new(endpoint.client(USER_AGENT)?, phase.clone());
+        phase.run(Creating::new(hub.client().clone(), self.introduction()), 1);
+        phase.run(Certificate::new(&hub, &self.management, &self.config.namespace, wanted, None), 1);
+        info!("asking the hub to join");
+        Ok(())
+    }
+
+    async fn until_joined(&self, changes: BootstrapChanges<'_>) {
+        tokio::select! {
+            () = self.context.ended() => {}
+            () = changes.next() => {}
+            () = valid(&self.credentials) => info!("the hub has issued a certificate"),
+        }
+    }
+
+    fn introduction(&self) -> Introduction {
+        Introduction {
+            cluster: self.names.cluster.clone(),
+            annotations: self.config.cluster_annotations.clone(),
+            urls: self.config.spoke_external_server_urls.clone(),
+            ca_bundle: self.config.spoke_ca_bundle.clone(),
+        }
+    }
+
+    /// What the secret is to hold.
+    pub(super) fn wanted(&self, connection: Option<&Connection>) -> Result<Wanted, AgentError> {
+        let seconds = self.config.client_cert_expiration_seconds;
+        Ok(Wanted {
+            names: self.names.clone(),
+            kubeconfig: connection.map(Connection::render).transpose()?,
+            expiration_seconds: Some(seconds).filter(|seconds| *seconds != 0),
+        })
+    }
+}
+
+async fn valid(credentials: &Credentials) {
+    let mut changes = credentials.changes();
+    // The sender lives as long as the credentials, so waiting for changes does not fail.
+    while credentials.check().is_err() && changes.changed().await.is_ok() {}
+}
+
+/// Changes of the secret that the bootstrap kubeconfig comes from.
+pub(super) struct BootstrapSecret {
+    changed: signal::Sender<()>,
+}
+
+impl BootstrapSecret {
+    pub(super) fn watch(management: &Watches, namespace: &str) -> Self {
+        let changed = signal::Sender::new(());
+        let secrets = management.within::<Secret>(namespace, Scope::named(secrets::BOOTSTRAP_HUB_KUBECONFIG));
+        let tell = changed.clone();
+        secrets.subscribe(move |change| {
+            if is_another(change) {
+                tell.send_replace(());
+            }
+            ControlFlow::Continue(())
+        });
+        Self { changed }
+    }
+}
+
+/// Whether the agent should begin again: not because it sees the secret for the first time.
+fn is_another(change: Change<'_, Secret>) -> bool {
+    match change {
+        Change::Added(_) => false,
+        Change::Updated { old, new } => old.data != new.data,
+        Change::Deleted(_) => true,
+    }
+}
+
+/// Changes of the bootstrap kubeconfig, since a moment.
+pub(super) struct BootstrapChanges<'a> {
+    secret: signal::Receiver<()>,
+    file: Option<&'a Path>,
+    content: Option<Vec<u8>>,
+}
+
+impl<'a> BootstrapChanges<'a> {
+    pub(super) fn from_now(agent: &'a Agent) -> Self {
+        let file = agent.credentials.bootstrap_path().map(AsRef::as_ref);
+        Self { secret: agent.bootstrap_secret.changed.subscribe(), file, content: content(file) }
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(mut self) {
+        tokio::select! {
+            _ = self.secret.changed() => warn!("the bootstrap secret has changed, starting over"),
+            () = file_changed(self.file, self.content) => warn!("the bootstrap kubeconfig has changed, starting over"),
+        }
+    }
+}
+
+fn content(file: Option<&Path>) -> Option<Vec<u8>> {
+    std::fs::read(file?).ok()
+}
+
+async fn file_changed(file: Option<&Path>, before: Option<Vec<u8>>) {
+    while content(file) == before {
+        tokio::time::sleep(FILE_POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    fn secret(version: &str, token: &str) -> Arc<Secret> {
+        let mut secret = Secret::default();
+        secret.metadata.resource_version = Some(version.into());
+        secret.data = Some([("token".to_owned(), ByteString(token.into()))].into());
+        Arc::new(secret)
+    }
+
+    #[test]
+    fn other_content_or_none_is_reason_to_begin_again() {
+        let (old, same, new) = (secret("1", "a"), secret("2", "a"), secret("3", "b"));
+        assert!(!is_another(Change::Added(&old)));
+        assert!(!is_another(Change::Updated { old: &old, new: &same }));
+        assert!(is_another(Change::Updated { old: &old, new: &new }));
+        assert!(is_another(Change::Deleted(&old)));
+    }
+}

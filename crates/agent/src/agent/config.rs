@@ -1,0 +1,188 @@
+//! What an agent is told.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ocm_api::{
+    feature_gates::{self, GateSet},
+    limits, namespaces,
+};
+use ocm_runtime::feature_gates::{FeatureGates, Known};
+
+use crate::work;
+
+/// Feature gates of the agent whose features are built.
+const BUILT_GATES: &[&str] = &[feature_gates::CLUSTER_CLAIM];
+
+/// Which halves of the agent run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Components {
+    /// Joining the hub, and reporting on the cluster.
+    pub registration: bool,
+    /// Applying ManifestWorks.
+    pub work: bool,
+}
+
+/// What an agent is told. [`AgentConfig::new`] gives OCM's defaults.
+#[derive(Clone, Debug)]
+pub struct AgentConfig {
+    /// The cluster's name on the hub. Empty: the one used before, or else a new UUID.
+    pub cluster_name: String,
+    /// Tells agents of one cluster apart. Empty: the one used before, or else five random characters.
+    pub agent_id: String,
+    /// The agent's namespace, on the cluster it runs on: its secrets are there.
+    pub namespace: String,
+    /// The kubeconfig to ask the hub with, until the agent has credentials of its own.
+    pub bootstrap_kubeconfig: Option<PathBuf>,
+    /// The folder that holds the agent's own credentials for the hub.
+    pub hub_kubeconfig_dir: PathBuf,
+    /// Which halves run.
+    pub components: Components,
+    /// Name of the host, which events tell apart their writers by.
+    pub host: String,
+    /// The feature gates; see [`known_gates`].
+    pub feature_gates: FeatureGates,
+    /// Annotations for the ManagedCluster; only those with the agents' prefix are used.
+    pub cluster_annotations: BTreeMap<String, String>,
+    /// Addresses at which the hub's users may reach this cluster's API server, `https` only.
+    pub spoke_external_server_urls: Vec<String>,
+    /// Certificates to trust at these addresses, PEM; see [`ca_bundle`].
+    pub spoke_ca_bundle: Option<Vec<u8>>,
+    /// How many claims are reported besides the reserved ones.
+    pub max_custom_cluster_claims: usize,
+    /// Claims whose names end like this are reserved too.
+    pub reserved_cluster_claim_suffixes: Vec<String>,
+    /// How often the health of this cluster's API server is looked at.
+    pub cluster_healthcheck_period: Duration,
+    /// The life time to ask for in certificates; 0 leaves it to the hub.
+    pub client_cert_expiration_seconds: i32,
+    /// How the work half does its work; the names in it are filled in by [`run`](crate::run).
+    pub work: work::Settings,
+}
+
+impl AgentConfig {
+    /// An agent with both halves, and OCM's defaults for everything else.
+    pub fn new(hub_kubeconfig_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            cluster_name: String::new(),
+            agent_id: String::new(),
+            namespace: namespaces::AGENT.into(),
+            bootstrap_kubeconfig: None,
+            hub_kubeconfig_dir: hub_kubeconfig_dir.into(),
+            components: Components { registration: true, work: true },
+            host: String::new(),
+            feature_gates: FeatureGates::parse(&known_gates(), &[]).unwrap_or_default(),
+            cluster_annotations: BTreeMap::new(),
+            spoke_external_server_urls: Vec::new(),
+            spoke_ca_bundle: None,
+            max_custom_cluster_claims: limits::MAX_CUSTOM_CLUSTER_CLAIMS,
+            reserved_cluster_claim_suffixes: Vec::new(),
+            cluster_healthcheck_period: limits::CLUSTER_HEALTH_CHECK_PERIOD,
+            client_cert_expiration_seconds: 0,
+            work: work::Settings::new("", "", ""),
+        }
+    }
+
+    /// The work half's settings for a hub. Only a told agent id counts there: records of what was
+    /// applied carry it, and must be found again by an agent whose random id is lost.
+    pub(crate) fn work_settings(&self, cluster: &str, hub_server: &str) -> work::Settings {
+        let work::Settings { eviction_grace, status_sync, workers, .. } = self.work;
+        let named = work::Settings::new(cluster, hub_server, &self.agent_id);
+        work::Settings { eviction_grace, status_sync, workers, ..named }
+    }
+
+    /// Checks what can be checked without looking at anything else.
+    pub(crate) fn validate(&self) -> Result<(), OptionError> {
+        if !self.components.registration && !self.components.work {
+            return Err(OptionError::NoComponent);
+        }
+        if self.cluster_healthcheck_period.is_zero() {
+            return Err(OptionError::HealthCheckPeriod);
+        }
+        let seconds = self.client_cert_expiration_seconds;
+        if seconds != 0 && seconds < limits::MIN_CERTIFICATE_SECONDS {
+            return Err(OptionError::CertificateLifeTime(seconds));
+        }
+        match self.spoke_external_server_urls.iter().find(|url| !is_https(url)) {
+            Some(url) => Err(OptionError::ExternalUrl(url.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_https(url: &str) -> bool {
+    url.parse::<http::Uri>().is_ok_and(|url| url.scheme_str() == Some("https") && url.host().is_some())
+}
+
+/// An option that cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// Neither half is to run.
+    #[error("neither registration nor work is switched on, so there is nothing to run: switch on one")]
+    NoComponent,
+    /// The health of the cluster cannot be looked at all the time.
+    #[error("--cluster-healthcheck-period is 0: give a time such as 1m")]
+    HealthCheckPeriod,
+    /// Certificates of that life time are renewed all the time.
+    #[error(
+        "--client-cert-expiration-seconds is {0}: give at least {min}, or 0 to leave it to the hub",
+        min = limits::MIN_CERTIFICATE_SECONDS
+    )]
+    CertificateLifeTime(i32),
+    /// Not an address of an API server.
+    #[error("--spoke-external-server-urls holds {0:?}: give addresses such as https://api.example.com:6443")]
+    ExternalUrl(String),
+}
+
+/// The feature gates of the agent, for [`FeatureGates::parse`].
+#[must_use]
+pub fn known_gates() -> Vec<Known> {
+    let sets = [GateSet::SpokeRegistration, GateSet::SpokeWork];
+    let gates = sets.into_iter().flat_map(feature_gates::of);
+    gates
+        .map(|gate| Known { name: gate.name, default: gate.default, built: BUILT_GATES.contains(&gate.name) })
+        .collect()
+}
+
+/// The certificates that `config` trusts, PEM: what the hub's users need to reach this cluster.
+#[must_use]
+pub fn ca_bundle(config: &kube::Config) -> Option<Vec<u8>> {
+    let certificates = config.root_cert.as_ref()?;
+    Some(certificates.iter().map(|der| pem(der)).collect::<String>().into_bytes())
+}
+
+fn pem(der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> AgentConfig {
+        AgentConfig::new("/tmp/hub")
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_report_claims() {
+        assert_eq!(config().validate(), Ok(()));
+        assert!(config().feature_gates.enabled(feature_gates::CLUSTER_CLAIM));
+    }
+
+    #[test]
+    fn options_that_cannot_work_are_refused() {
+        let nothing = Components { registration: false, work: false };
+        let config = config();
+        let invalid = [
+            AgentConfig { components: nothing, ..config.clone() },
+            AgentConfig { cluster_healthcheck_period: Duration::ZERO, ..config.clone() },
+            AgentConfig { client_cert_expiration_seconds: 600, ..config.clone() },
+            AgentConfig { spoke_external_server_urls: vec!["http://a".into()], ..config },
+        ];
+        for config in invalid {
+            assert!(config.validate().is_err(), "{config:?}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The main phase: the agent is connected to the hub with credentials of its own.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ocm_api::{cluster::v1::ManagedCluster, components, feature_gates};
+use ocm_runtime::{
+    Cache, Context, Watches, client::Endpoint, error::chain, events::Recorder, kubeconfig, watch::Scope,
+};
+use tracing::{info, info_span, warn};
+
+use super::{Agent, AgentError, USER_AGENT, bootstrap::BootstrapChanges, hub_kubeconfig::Connection};
+use crate::{
+    registration::{
+        certificate::{Certificate, Reporting},
+        lease::LeaseRenewal,
+        status::{ClaimRules, Status, StatusSettings},
+    },
+    work,
+};
+
+/// How often it looks at the clock for the end of the certificate: machines sleep, clocks jump.
+const CLOCK_POLL: Duration = Duration::from_secs(60);
+
+impl Agent {
+    /// Ends when the credentials are no longer valid, or when the bootstrap kubeconfig has changed.
+    pub(super) async fn connected_phase(&self) -> Result<(), AgentError> {
+        let changes = BootstrapChanges::from_now(self);
+        let connection = Connection::read(&self.credentials.kubeconfig())?;
+        let endpoint = Endpoint::new(&kubeconfig::load(Some(&self.credentials.kubeconfig())).await?)?;
+        let phase = self.context.child();
+        let started = info_span!("connected", hub = connection.server)
+            .in_scope(|| self.work_with(&phase, &endpoint, &connection));
+        if started.is_ok() {
+            tokio::select! {
+                () = self.context.ended() => {}
+                () = changes.next() => {}
+                () = self.keep_current(&endpoint, &connection) => {}
+            }
+        }
+        self.credentials.use_until(None);
+        phase.stop().await;
+        started
+    }
+
+    fn work_with(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
+        let hub = Watches::new(endpoint.client(USER_AGENT)?, phase.clone());
+        let managed = Watches::new(self.managed.client(USER_AGENT)?, phase.clone());
+        let work = self.config.work_settings(&self.names.cluster, &connection.server);
+        let status = self.status_settings(work.hub_hash.clone());
+        let recorder = self.recorder(&hub);
+        phase.run(self.certificate(&hub)?, 1);
+        phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
+        phase.run(Status::new(phase, &hub, &managed, recorder, status), 1);
+        if self.config.components.work {
+            work::start(phase, &hub, &self.managed, work)?;
+        }
+        info!("connected to the hub");
+        Ok(())
+    }
+
+    /// Compares with the bootstrap kubeconfig's content, as long as that can be read.
+    fn certificate(&self, hub: &Watches) -> Result<Certificate, AgentError> {
+        let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
+        let clusters: Cache<ManagedCluster> = hub.all(Scope::named(&self.names.cluster));
+        let wanted = self.wanted(bootstrap.as_ref())?;
+        Ok(Certificate::new(hub, &self.management, &self.config.namespace, wanted, Some(Reporting { clusters })))
+    }
+
+    fn status_settings(&self, hub_hash: String) -> StatusSettings {
+        let claims = || ClaimRules {
+            max_custom: self.config.max_custom_cluster_claims,
+            reserved_suffixes: self.config.reserved_cluster_claim_suffixes.clone(),
+        };
+        StatusSettings {
+            cluster: self.names.cluster.clone(),
+            hub_hash,
+            period: self.config.cluster_healthcheck_period,
+            claims: self.config.feature_gates.enabled(feature_gates::CLUSTER_CLAIM).then(claims),
+        }
+    }
+
+    fn recorder(&self, hub: &Watches) -> Recorder {
+        let clock = self.context.clock().clone();
+        Recorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &self.config.host)
+    }
+
+    /// Takes up every new certificate; returns when the credentials are no longer valid here.
+    async fn keep_current(&self, endpoint: &Endpoint, connection: &Connection) {
+        let mut changes = self.credentials.changes();
+        loop {
+            match self.credentials.check() {
+                Ok(valid) => self.credentials.use_until(Some(valid.until)),
+                Err(cause) => return warn!(%cause, "the credentials for the hub are no longer valid, starting over"),
+            }
+            tokio::select! {
+                // The sender lives as long as the agent, so this only ends with a change.
+                _ = changes.changed() => {
+                    if self.names_another_hub(connection) {
+                        return warn!("the credentials are for another hub now, starting over");
+                    }
+                    self.take_up(endpoint).await;
+                }
+                () = tokio::time::sleep(CLOCK_POLL.min(self.time_left())) => {}
+            }
+        }
+    }
+
+    fn names_another_hub(&self, connection: &Connection) -> bool {
+        Connection::read(&self.credentials.kubeconfig()).is_ok_and(|new| new.server != connection.server)
+    }
+
+    /// Until the certificate expires, and a moment longer.
+    fn time_left(&self) -> Duration {
+        let until = self.credentials.check().map_or(Timestamp::MIN, |valid| valid.until);
+        let left = until.duration_since(self.context.clock().now());
+        Duration::try_from(left).unwrap_or_default() + Duration::from_secs(1)
+    }
+
+    async fn take_up(&self, endpoint: &Endpoint) {
+        if self.credentials.check().is_err() {
+            return;
+        }
+        let taken_up = match kubeconfig::load(Some(&self.credentials.kubeconfig())).await {
+            Ok(config) => endpoint.replace(&config).map_err(AgentError::from),
+            Err(error) => Err(error.into()),
+        };
+        match taken_up {
+            Ok(()) => info!("took up new credentials for the hub"),
+            Err(error) => {
+                warn!(error = %chain(&error), "cannot take up the new credentials for the hub, keeping the old ones");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The agent's credentials for the hub: kept in a secret, used from files, checked before use.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use ocm_api::secrets;
+use ocm_runtime::{Cache, Class, Classified, Context, Controller, Next, ObjectKey, Watches, Wiring};
+use tokio::sync::watch as signal;
+use tracing::info;
+
+use super::{
+    files::{FilesError, HubDir},
+    hub_kubeconfig::{self, Connection, ConnectionError, Invalid, Valid},
+    names::Names,
+};
+use crate::registration::certificate;
+
+/// How often the files are looked at even if the secret does not change.
+const RESYNC: Duration = Duration::from_secs(300);
+/// Name of the health check, as OCM's agents have it.
+const HEALTH_CHECK: &str = "hub-kube-config";
+
+/// The agent's credentials for the hub. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    context: Context,
+    dir: HubDir,
+    names: Names,
+    bootstrap: Option<PathBuf>,
+    /// Tells that files have changed.
+    changed: signal::Sender<()>,
+    /// Until when those in use hold; none while the agent has no valid ones.
+    in_use: Arc<Mutex<Option<Timestamp>>>,
+}
+
+impl Credentials {
+    pub(super) fn new(context: &Context, dir: HubDir, names: Names, bootstrap: Option<PathBuf>) -> Self {
+        let changed = signal::Sender::new(());
+        Self { context: context.clone(), dir, names, bootstrap, changed, in_use: Arc::default() }
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.dir.file(secrets::KEY_KUBECONFIG)
+    }
+
+    pub(super) fn bootstrap_path(&self) -> Option<&PathBuf> {
+        self.bootstrap.as_ref()
+    }
+
+    /// Where the bootstrap kubeconfig says the hub is; none without one.
+    pub(super) fn bootstrap(&self) -> Option<Result<Connection, ConnectionError>> {
+        self.bootstrap.as_ref().map(|path| Connection::read(path))
+    }
+
+    /// Whether they can be used now. A bootstrap kubeconfig that cannot be read says nothing about them.
+    pub(super) fn check(&self) -> Result<Valid, Invalid> {
+        let bootstrap = self.bootstrap().and_then(Result::ok);
+        hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, self.context.clock().now())
+    }
+
+    /// Hears of changes from now on.
+    pub(super) fn changes(&self) -> signal::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn use_until(&self, until: Option<Timestamp>) {
+        *self.in_use.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Adds the health check: it fails while the agent still uses credentials that have expired.
+    pub(super) fn check_health_of(&self, context: &Context) {
+        let credentials = self.clone();
+        context.health().check(HEALTH_CHECK, move || {
+            let until = *credentials.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+            match until.filter(|until| *until < credentials.context.clock().now()) {
+                None => Ok(()),
+                Some(until) => Err(format!(
+                    "the client certificate for the hub expired at {until}, and the agent has not started over with its \
+                     bootstrap kubeconfig yet: restart it if this lasts"
+                )),
+            }
+        });
+    }
+}
+
+/// Writes the secret's content into the files whenever it changes.
+pub(super) struct Dumping {
+    secrets: Cache<Secret>,
+    namespace: String,
+    credentials: Credentials,
+}
+
+/// The content of the secret that the files do not say yet.
+pub(super) struct Observed {
+    outdated: BTreeMap<String, ByteString>,
+}
+
+impl Classified for FilesError {
+    fn class(&self) -> Class {
+        Class::Transient
+    }
+}
+
+impl Dumping {
+    pub(super) fn new(management: &Watches, namespace: &str, credentials: Credentials) -> Self {
+        let secrets = certificate::secret_in(management, namespace);
+        Self { secrets, namespace: namespace.into(), credentials }
+    }
+}
+
+impl Controller for Dumping {
+    const NAME: &'static str = "hub-kubeconfig-files";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = BTreeMap<String, ByteString>;
+    type Applied = bool;
+    type Error = FilesError;
+
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        wiring.on(&self.secrets, |change| [ObjectKey::of(change.object().as_ref())]);
+        wiring.every(RESYNC, ObjectKey::new(self.namespace.as_str(), secrets::HUB_KUBECONFIG));
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, FilesError> {
+        let Some(secret) = self.secrets.get(key) else { return Ok(None) };
+        let data = secret.data.as_ref();
+        Ok(data.map(|data| Observed { outdated: self.credentials.dir.outdated(data) }))
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Self::Plan {
+        observed.outdated.clone()
+    }
+
+    async fn apply(&self, _: &Observed, plan: Self::Plan) -> Result<bool, FilesError> {
+        if plan.is_empty() {
+            return Ok(false);
+        }
+        self.credentials.dir.write(&plan)?;
+        info!(dir = %self.credentials.dir.path().display(), "wrote new hub credentials");
+        Ok(true)
+    }
+
+    async fn report(&self, _: &Observed, changed: bool, _: Timestamp) -> Result<Next, FilesError> {
+        if changed {
+            self.credentials.changed.send_replace(());
+        }
+        Ok(Next::Change)
+    }
+}

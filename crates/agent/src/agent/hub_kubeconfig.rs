@@ -1,0 +1,207 @@
+//! The kubeconfig for the hub that the agent makes of its bootstrap kubeconfig, and whether the
+//! credentials it has still fit it.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use kube::config::{Cluster, Kubeconfig};
+use ocm_api::{
+    identities,
+    secrets::{self, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+};
+use ocm_runtime::{
+    error::chain,
+    kubeconfig::{self, KubeconfigError},
+    pki::Bundle,
+};
+use serde_json::{Map, Value, json};
+
+use super::{files::HubDir, names::Names};
+
+/// Why a kubeconfig does not say where the hub is.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] KubeconfigError),
+    /// The agent's own could not be made of it.
+    #[error("failed to write the kubeconfig for the hub")]
+    Render(#[from] ocm_apimachinery::yaml::Error),
+    /// It has no current context, or that one names nothing.
+    #[error("kubeconfig {path} does not say where the hub is: {missing}")]
+    Nowhere {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        missing: &'static str,
+    },
+}
+
+/// Where a hub is and how to recognize it: what the agent's own kubeconfig takes over from the
+/// bootstrap kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Connection {
+    pub(crate) name: String,
+    pub(crate) server: String,
+    pub(crate) ca_file: Option<String>,
+    pub(crate) ca_data: Option<String>,
+    pub(crate) proxy: Option<String>,
+}
+
+impl Connection {
+    pub(crate) fn read(path: &Path) -> Result<Self, ConnectionError> {
+        let nowhere = |missing| ConnectionError::Nowhere { path: path.into(), missing };
+        Self::of(&kubeconfig::read(path)?).map_err(nowhere)
+    }
+
+    /// What the current context names.
+    fn of(kubeconfig: &Kubeconfig) -> Result<Self, &'static str> {
+        let (name, cluster) = current_cluster(kubeconfig)?;
+        let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+        Ok(Self {
+            name: name.into(),
+            server: text(&cluster.server).ok_or("its cluster has no server")?,
+            ca_file: text(&cluster.certificate_authority),
+            ca_data: text(&cluster.certificate_authority_data).map(|data| data.split_whitespace().collect()),
+            proxy: text(&cluster.proxy_url),
+        })
+    }
+
+    /// The agent's kubeconfig, byte for byte as OCM's agents write it.
+    pub(crate) fn render(&self) -> Result<String, ConnectionError> {
+        Ok(ocm_apimachinery::yaml::to_string(&self.to_value())?)
+    }
+
+    fn to_value(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": self.name, "cluster": self.cluster()}],
+            "contexts": [{
+                "name": secrets::KUBECONFIG_CONTEXT,
+                "context": {
+                    "cluster": self.name,
+                    "namespace": secrets::KUBECONFIG_NAMESPACE,
+                    "user": secrets::KUBECONFIG_USER,
+                },
+            }],
+            "current-context": secrets::KUBECONFIG_CONTEXT,
+            "users": [{
+                "name": secrets::KUBECONFIG_USER,
+                "user": {"client-certificate": KEY_TLS_CERT, "client-key": KEY_TLS_KEY},
+            }],
+        })
+    }
+
+    fn cluster(&self) -> Map<String, Value> {
+        let fields = [
+            ("certificate-authority", &self.ca_file),
+            ("certificate-authority-data", &self.ca_data),
+            ("proxy-url", &self.proxy),
+        ];
+        let optional = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
+        optional.chain([("server".to_owned(), json!(self.server))]).collect()
+    }
+}
+
+fn current_cluster(kubeconfig: &Kubeconfig) -> Result<(&str, &Cluster), &'static str> {
+    let current = kubeconfig.current_context.as_deref().ok_or("it has no current-context")?;
+    let context = kubeconfig.contexts.iter().find(|context| context.name == current);
+    let context = context.and_then(|context| context.context.as_ref()).ok_or("its current-context is not in it")?;
+    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
+    let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref()).ok_or("its context's cluster is not in it")?;
+    Ok((&context.cluster, cluster))
+}
+
+/// Credentials that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Valid {
+    pub(crate) until: Timestamp,
+}
+
+/// Why the agent's credentials for the hub cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// There are none.
+    #[error("there is no {0} yet")]
+    Missing(PathBuf),
+    /// The kubeconfig cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// The bootstrap kubeconfig names another hub, or the same one in another way.
+    #[error("its {0} is not that of the bootstrap kubeconfig")]
+    OtherHub(&'static str),
+    /// The certificate cannot be read.
+    #[error("{path} is not a certificate: {cause}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The certificate was issued for another key.
+    #[error("{0} is not the key of the certificate beside it")]
+    OtherKey(PathBuf),
+    /// The certificate is somebody else's.
+    #[error("its certificate is for {found:?}, not for {expected:?}")]
+    OtherUser {
+        /// Whom it is for.
+        found: String,
+        /// Whom it should be for.
+        expected: String,
+    },
+    /// The certificate has expired.
+    #[error("its certificate expired at {0}")]
+    Expired(Timestamp),
+}
+
+/// Whether the credentials in `dir` are for the hub of `bootstrap` (where that is known), are those
+/// of `names`, and have not expired.
+pub(crate) fn check(
+    dir: &HubDir,
+    bootstrap: Option<&Connection>,
+    names: &Names,
+    now: Timestamp,
+) -> Result<Valid, Invalid> {
+    let kubeconfig = dir.file(KEY_KUBECONFIG);
+    if !kubeconfig.exists() {
+        return Err(Invalid::Missing(kubeconfig));
+    }
+    let connection = Connection::read(&kubeconfig).map_err(|error| Invalid::Unusable(chain(&error)))?;
+    if let Some(bootstrap) = bootstrap {
+        compare(&connection, bootstrap)?;
+    }
+    let file = |key: &str| dir.read(key).ok_or_else(|| Invalid::Missing(dir.file(key)));
+    let (key, certificate) = (file(KEY_TLS_KEY)?, file(KEY_TLS_CERT)?);
+    let unreadable = |cause: String| Invalid::Certificate { path: dir.file(KEY_TLS_CERT), cause };
+    let certificate = Bundle::parse(&certificate).map_err(|error| unreadable(error.to_string()))?;
+    certificate.check_key(&String::from_utf8_lossy(&key)).map_err(|_| Invalid::OtherKey(dir.file(KEY_TLS_KEY)))?;
+    check_certificate(&certificate, names, now)
+}
+
+fn compare(own: &Connection, bootstrap: &Connection) -> Result<(), Invalid> {
+    let differs = [
+        ("cluster name", own.name != bootstrap.name),
+        ("server", own.server != bootstrap.server),
+        ("proxy-url", own.proxy != bootstrap.proxy),
+        ("certificate-authority", own.ca_file != bootstrap.ca_file),
+        ("certificate-authority-data", own.ca_data != bootstrap.ca_data),
+    ];
+    match differs.into_iter().find(|(_, differs)| *differs) {
+        Some((what, _)) => Err(Invalid::OtherHub(what)),
+        None => Ok(()),
+    }
+}
+
+fn check_certificate(certificate: &Bundle, names: &Names, now: Timestamp) -> Result<Valid, Invalid> {
+    let expected = identities::cluster_user(&names.cluster, &names.agent);
+    if !certificate.subjects().any(|subject| subject.common_name == expected) {
+        let found = certificate.subjects().map(|subject| subject.common_name.clone()).next().unwrap_or_default();
+        return Err(Invalid::OtherUser { found, expected });
+    }
+    let until = certificate.not_after();
+    if certificate.is_expired(now) { Err(Invalid::Expired(until)) } else { Ok(Valid { until }) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Runs an agent: one phase after another, until its context ends.
+//!
+//! ```text
+//!            Secret hub-kubeconfig-secret ──> files in a folder (credentials)
+//!                     ^                               │ valid?
+//!     bootstrap: creating, certificate  <──── no ─────┼──── yes ────>  connected: certificate,
+//!                     └── ends when they are valid ───┘                lease, status, work
+//!                                                     ^                      │
+//!                                                     └── expired, or bootstrap changed
+//! ```
+//!
+//! Where OCM's agent ends its process to start over, this one starts the next phase in place.
+
+mod bootstrap;
+mod config;
+mod connected;
+mod credentials;
+mod files;
+mod hub_kubeconfig;
+pub mod names;
+mod work_only;
+
+use std::{path::PathBuf, time::Duration};
+
+use ocm_runtime::{
+    Context, Watches,
+    client::{ClientError, Endpoint},
+    error::chain,
+    kubeconfig::KubeconfigError,
+    write,
+};
+use tracing::{Instrument as _, info, info_span, warn};
+
+use self::{
+    bootstrap::BootstrapSecret,
+    credentials::{Credentials, Dumping},
+    files::HubDir,
+};
+pub use self::{
+    config::{AgentConfig, Components, OptionError, ca_bundle, known_gates},
+    files::FilesError,
+    hub_kubeconfig::{ConnectionError, Invalid},
+    names::{Names, NamesError},
+};
+
+/// How the agent introduces itself to API servers; the part before the slash is its field manager.
+pub(crate) const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
+/// The waits between two tries to read the agent's secret for the first time.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// Why an agent cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// An option cannot be used.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// A name cannot be used.
+    #[error(transparent)]
+    Names(#[from] NamesError),
+    /// The credentials cannot be kept.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// There is nothing to ask the hub with.
+    #[error(
+        "the agent has no valid credentials for the hub ({cause}) and no bootstrap kubeconfig to ask for some: give one \
+         with --bootstrap-kubeconfig; `clusteradm get token` on the hub shows what goes into it"
+    )]
+    NoBootstrap {
+        /// What is wrong with the credentials.
+        cause: Invalid,
+    },
+    /// What there is to ask the hub with cannot be used.
+    #[error(
+        "the agent has no valid credentials for the hub ({cause}) and cannot ask for some with its bootstrap kubeconfig \
+         {path}: put a kubeconfig for the hub there; `clusteradm get token` on the hub shows what goes into it"
+    )]
+    Bootstrap {
+        /// The bootstrap kubeconfig.
+        path: PathBuf,
+        /// What is wrong with the credentials.
+        cause: Invalid,
+        /// What is wrong with the bootstrap kubeconfig.
+        #[source]
+        source: Box<ConnectionError>,
+    },
+    /// A kubeconfig cannot be used.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// A kubeconfig's credentials cannot be used.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A kubeconfig does not say where the hub is.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// Runs an agent until the context ends.
+///
+/// `management` is the cluster it runs on, which holds its secrets; `managed` is the cluster it
+/// manages. They are the same unless the agent runs elsewhere.
+///
+/// # Errors
+/// [`AgentError`] when the agent cannot go on without somebody changing its configuration. A server
+/// that does not answer is not among them: the agent logs that and tries again.
+pub async fn run(
+    context: &Context,
+    management: &Endpoint,
+    managed: &Endpoint,
+    config: AgentConfig,
+) -> Result<(), AgentError> {
+    config.validate()?;
+    for gate in &config.feature_gates.not_built {
+        warn!(gate, "this feature gate is switched on, but its feature is not built yet");
+    }
+    // A part of its own, so that all of it has ended when this returns.
+    let own = context.child();
+    let outcome = match config.components.registration {
+        true => run_registration(&own, management, managed, config).await,
+        false => work_only::run(&own, managed, config).await,
+    };
+    own.stop().await;
+    outcome
+}
+
+/// An agent with a registration half.
+struct Agent {
+    context: Context,
+    config: AgentConfig,
+    names: Names,
+    managed: Endpoint,
+    management: Watches,
+    credentials: Credentials,
+    bootstrap_secret: BootstrapSecret,
+}
+
+async fn run_registration(
+    context: &Context,
+    management: &Endpoint,
+    managed: &Endpoint,
+    config: AgentConfig,
+) -> Result<(), AgentError> {
+    let watches = Watches::new(management.client(USER_AGENT)?, context.clone());
+    let dir = HubDir::new(&config.hub_kubeconfig_dir);
+    tokio::select! {
+        dumped = dump_first(management, &watches, &dir, &config) => dumped?,
+        () = context.ended() => return Ok(()),
+    }
+    let names = names::complete(&config)?;
+    let span = info_span!("agent", cluster = names.cluster, agent = names.agent);
+    let agent = span.in_scope(|| Agent::new(context, managed, watches, dir, names, config));
+    agent.serve().instrument(span).await
+}
+
+/// Brings the files up to date before anything is decided by them. The server may be away: then the
+/// agent waits, since the names it uses may be in the secret.
+async fn dump_first(
+    management: &Endpoint,
+    watches: &Watches,
+    dir: &HubDir,
+    config: &AgentConfig,
+) -> Result<(), AgentError> {
+    let secrets = kube::Api::namespaced(watches.client().clone(), &config.namespace);
+    let mut pause = FIRST_RETRY;
+    loop {
+        match write::get(&secrets, ocm_api::secrets::HUB_KUBECONFIG).await {
+            Ok(secret) => {
+                let secret: Option<k8s_openapi::api::core::v1::Secret> = secret;
+                let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+                return Ok(dir.write(&dir.outdated(&data))?);
+            }
+            Err(error) => {
+                let server = management.server();
+                warn!(%server, error = %chain(&error), retry_in = ?pause, "cannot read the agent's secret on the cluster it runs on");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_RETRY);
+            }
+        }
+    }
+}
+
+impl Agent {
+    fn new(
+        context: &Context,
+        managed: &Endpoint,
+        management: Watches,
+        dir: HubDir,
+        names: Names,
+        config: AgentConfig,
+    ) -> Self {
+        let credentials = Credentials::new(context, dir, names.clone(), config.bootstrap_kubeconfig.clone());
+        context.run(Dumping::new(&management, &config.namespace, credentials.clone()), 1);
+        Self {
+            context: context.clone(),
+            bootstrap_secret: BootstrapSecret::watch(&management, &config.namespace),
+            config,
+            names,
+            managed: managed.clone(),
+            management,
+            credentials,
+        }
+    }
+
+    async fn serve(&self) -> Result<(), AgentError> {
+        self.credentials.check_health_of(&self.context);
+        while !self.context.is_ended() {
+            match self.credentials.check() {
+                Ok(_) => self.connected_phase().await?,
+                Err(cause) => {
+                    info!(%cause, "no valid credentials for the hub yet, asking for them");
+                    self.bootstrap_phase(cause).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

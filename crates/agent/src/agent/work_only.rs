@@ -1,0 +1,131 @@
+//! An agent with the work half alone: somebody else gets the credentials and puts them into the folder.
+
+use std::{path::PathBuf, time::Duration};
+
+use ocm_api::secrets::{KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY};
+use ocm_runtime::{Context, Watches, client::Endpoint, error::chain, kubeconfig};
+use tracing::{Instrument as _, info, info_span, warn};
+
+use super::{AgentConfig, AgentError, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
+use crate::work;
+
+/// How often the files are looked at.
+const POLL: Duration = Duration::from_secs(10);
+/// How often until they are there: somebody is waiting.
+const FIRST_POLL: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConfig) -> Result<(), AgentError> {
+    let dir = HubDir::new(&config.hub_kubeconfig_dir);
+    while !context.is_ended() {
+        tokio::select! {
+            () = context.ended() => {}
+            () = files_are_there(&dir, &config) => {
+                let phase = context.child();
+                let outcome = connected(&phase, managed, &config, &dir).await;
+                phase.stop().await;
+                outcome?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Works for the hub that the files name, until they name another.
+async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, dir: &HubDir) -> Result<(), AgentError> {
+    let names = names::complete(config)?;
+    let connection = Connection::read(&dir.file(KEY_KUBECONFIG))?;
+    let settings = config.work_settings(&names.cluster, &connection.server);
+    let content = content(dir);
+    let endpoint = Endpoint::new(&kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?)?;
+    let span = info_span!("agent", cluster = names.cluster, hub = connection.server);
+    span.in_scope(|| start(phase, &endpoint, managed, settings))?;
+    tokio::select! {
+        () = phase.ended() => {}
+        () = follow(dir, &endpoint, &connection, content).instrument(span) => {}
+    }
+    Ok(())
+}
+
+fn start(context: &Context, hub: &Endpoint, managed: &Endpoint, settings: work::Settings) -> Result<(), AgentError> {
+    let watches = Watches::new(hub.client(USER_AGENT)?, context.clone());
+    work::start(context, &watches, managed, settings)?;
+    info!("connected to the hub");
+    Ok(())
+}
+
+/// Waits until everything is there, and says once what it waits for.
+async fn files_are_there(dir: &HubDir, config: &AgentConfig) {
+    let mut told = false;
+    while let Some(missing) = missing(dir, config) {
+        if !std::mem::replace(&mut told, true) {
+            info!(file = %missing.display(), "waiting for the credentials for the hub, which the registration agent writes");
+        }
+        tokio::time::sleep(FIRST_POLL).await;
+    }
+}
+
+/// The first file that is not there. A kubeconfig may carry its credentials inside.
+fn missing(dir: &HubDir, config: &AgentConfig) -> Option<PathBuf> {
+    let text = dir.text(KEY_KUBECONFIG);
+    let needs = |file: &str| text.as_ref().is_none_or(|text| text.contains(file));
+    let name = config.cluster_name.is_empty().then_some(KEY_CLUSTER_NAME);
+    let tls = [KEY_TLS_CERT, KEY_TLS_KEY].into_iter().filter(|file| needs(file));
+    let files = [KEY_KUBECONFIG].into_iter().chain(tls).chain(name);
+    files.map(|file| dir.file(file)).find(|file| !file.exists())
+}
+
+type Content = [Option<Vec<u8>>; 3];
+
+fn content(dir: &HubDir) -> Content {
+    [KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY].map(|key| dir.read(key))
+}
+
+/// Takes up the credentials whenever the files change; returns when they are for another hub. What
+/// cannot be used is tried again, since a writer may be half done.
+async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection, mut taken_up: Content) {
+    loop {
+        tokio::time::sleep(POLL).await;
+        let now = content(dir);
+        if now == taken_up {
+            continue;
+        }
+        if Connection::read(&dir.file(KEY_KUBECONFIG)).is_ok_and(|new| new.server != connection.server) {
+            return warn!("the credentials are for another hub now, starting over");
+        }
+        match take_up(dir, endpoint).await {
+            Ok(()) => {
+                info!("took up new credentials for the hub");
+                taken_up = now;
+            }
+            Err(error) => {
+                warn!(error = %chain(&error), "cannot take up the new credentials for the hub, keeping the old ones");
+            }
+        }
+    }
+}
+
+async fn take_up(dir: &HubDir, endpoint: &Endpoint) -> Result<(), AgentError> {
+    let config = kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?;
+    Ok(endpoint.replace(&config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::files::tests::folder;
+
+    #[test]
+    fn it_waits_for_what_the_kubeconfig_names_and_for_a_name() {
+        let folder = folder("work-only");
+        let dir = HubDir::new(folder.path());
+        let mut config = AgentConfig::new(folder.path());
+        let write = |key: &str, text: &str| std::fs::write(folder.path().join(key), text).unwrap();
+        assert_eq!(missing(&dir, &config), Some(dir.file(KEY_KUBECONFIG)));
+        write(KEY_KUBECONFIG, "client-certificate: tls.crt, client-key: tls.key");
+        assert_eq!(missing(&dir, &config), Some(dir.file(KEY_TLS_CERT)));
+        write(KEY_KUBECONFIG, "token: abc");
+        assert_eq!(missing(&dir, &config), Some(dir.file(KEY_CLUSTER_NAME)));
+        config.cluster_name = "cluster1".into();
+        assert_eq!(missing(&dir, &config), None);
+    }
+}

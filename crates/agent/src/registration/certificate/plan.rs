@@ -1,0 +1,202 @@
+//! What to do about the certificate. Pure.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    ByteString,
+    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
+};
+use ocm_api::{
+    limits,
+    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+};
+use ocm_runtime::pki::Bundle;
+
+use super::csr::{self, Answer};
+use crate::agent::Names;
+
+/// The largest share that chance adds to the share of life left at which a certificate is renewed.
+const RENEWAL_JITTER: f64 = 0.25;
+/// The shortest pause between two looks.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the secret is to hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) names: Names,
+    /// The agent's kubeconfig; `None` while the bootstrap kubeconfig it is made of cannot be read.
+    pub(crate) kubeconfig: Option<String>,
+    /// The life time to ask for.
+    pub(crate) expiration_seconds: Option<i32>,
+}
+
+impl Wanted {
+    /// What goes with the certificate.
+    fn additional(&self) -> BTreeMap<String, ByteString> {
+        let kubeconfig = self.kubeconfig.as_ref().map(|text| (KEY_KUBECONFIG, text));
+        let names = [(KEY_CLUSTER_NAME, &self.names.cluster), (KEY_AGENT_NAME, &self.names.agent)];
+        let all = names.into_iter().chain(kubeconfig);
+        all.map(|(key, text)| (key.to_owned(), ByteString(text.clone().into_bytes()))).collect()
+    }
+
+    /// All of it.
+    pub(super) fn secret_data(&self, credentials: &Credentials) -> BTreeMap<String, ByteString> {
+        let mut data = self.additional();
+        data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
+        data.insert(KEY_TLS_KEY.into(), ByteString(credentials.key.clone().into_bytes()));
+        data
+    }
+}
+
+/// How far the agent has come.
+#[derive(Clone, Default)]
+pub(crate) enum State {
+    #[default]
+    Idle,
+    Pending(Pending),
+    Issued(Credentials),
+}
+
+impl State {
+    pub(super) fn pending_name(&self) -> Option<String> {
+        match self {
+            Self::Pending(pending) => Some(pending.name.clone()),
+            Self::Idle | Self::Issued(_) => None,
+        }
+    }
+}
+
+/// A request that waits for the hub. No `Debug`: it holds the key.
+#[derive(Clone)]
+pub(crate) struct Pending {
+    pub(crate) name: String,
+    pub(crate) key: String,
+}
+
+/// A certificate and its key. No `Debug`: it holds the key.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) bundle: Bundle,
+    pub(crate) key: String,
+}
+
+/// What a decision depends on.
+pub(crate) struct Observed {
+    pub(crate) wanted: Arc<Wanted>,
+    pub(crate) secret: Option<Arc<Secret>>,
+    pub(crate) state: State,
+    /// The pending request as the hub has it.
+    pub(crate) request: Option<Arc<CertificateSigningRequest>>,
+    /// How many requests of the cluster itself the hub has.
+    pub(crate) requests_on_hub: usize,
+    /// A number from 0 to 1.
+    pub(crate) random: f64,
+}
+
+/// What to do.
+pub(crate) enum Plan {
+    /// For the hub.
+    Wait,
+    /// For somebody to delete the request, which is denied.
+    Denied(String),
+    /// The certificate is fine.
+    Keep { renew_in: Duration },
+    /// Ask for a certificate.
+    Request,
+    /// One is needed, but too many requests are on the hub already.
+    Halt,
+    /// Keep what the hub has issued.
+    Save(Credentials),
+    /// The request came to nothing.
+    Restart(Cause),
+}
+
+/// Why a request came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It was deleted.
+    Gone(String),
+    /// What the hub issued cannot be used.
+    Unusable {
+        /// The request.
+        request: String,
+        /// What is wrong with the certificate.
+        cause: String,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone(request) => write!(f, "certificate signing request {request} is gone from the hub"),
+            Self::Unusable { request, cause } => write!(f, "the hub's answer to {request} cannot be used: {cause}"),
+        }
+    }
+}
+
+pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    match &observed.state {
+        State::Idle => idle(observed, now),
+        State::Pending(pending) => answered(pending, observed),
+        State::Issued(credentials) => Plan::Save(credentials.clone()),
+    }
+}
+
+fn answered(pending: &Pending, observed: &Observed) -> Plan {
+    let Some(request) = &observed.request else { return Plan::Restart(Cause::Gone(pending.name.clone())) };
+    let certificate = match csr::answer(request) {
+        Answer::NotYet => return Plan::Wait,
+        Answer::No => return Plan::Denied(pending.name.clone()),
+        Answer::Issued(certificate) => certificate,
+    };
+    match usable(certificate, &pending.key, &observed.wanted.names) {
+        Ok(bundle) => Plan::Save(Credentials { certificate: certificate.to_vec(), bundle, key: pending.key.clone() }),
+        Err(cause) => Plan::Restart(Cause::Unusable { request: pending.name.clone(), cause }),
+    }
+}
+
+fn usable(certificate: &[u8], key: &str, names: &Names) -> Result<Bundle, String> {
+    let bundle = Bundle::parse(certificate).map_err(|error| error.to_string())?;
+    bundle.check_key(key).map_err(|error| error.to_string())?;
+    match bundle.is_for(&names.subject()) {
+        true => Ok(bundle),
+        false => Err("the certificate is for somebody else".into()),
+    }
+}
+
+fn idle(observed: &Observed, now: Timestamp) -> Plan {
+    match time_to_renewal(observed, now) {
+        Some(renew_in) if !renew_in.is_zero() => Plan::Keep { renew_in: renew_in.max(SHORTEST_PAUSE) },
+        _ if observed.requests_on_hub >= limits::MAX_CLUSTER_CSRS => Plan::Halt,
+        _ => Plan::Request,
+    }
+}
+
+/// How long the secret's content is good for; `None` when it is not.
+fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<Duration> {
+    let data = observed.secret.as_ref()?.data.as_ref()?;
+    let additional = observed.wanted.additional();
+    if additional.iter().any(|(key, value)| data.get(key) != Some(value)) {
+        return None;
+    }
+    let bundle = Bundle::parse(&data.get(KEY_TLS_CERT)?.0).ok()?;
+    bundle.check_key(std::str::from_utf8(&data.get(KEY_TLS_KEY)?.0).ok()?).ok()?;
+    let good = bundle.is_for(&observed.wanted.names.subject()) && !bundle.is_expired(now);
+    good.then(|| until_share_left(&bundle, renewal_share(observed.random), now))
+}
+
+/// The share of its life time at which a certificate is renewed.
+fn renewal_share(random: f64) -> f64 {
+    limits::CERTIFICATE_RENEWAL_SHARE * (1.0 + RENEWAL_JITTER * random)
+}
+
+fn until_share_left(bundle: &Bundle, share: f64, now: Timestamp) -> Duration {
+    let total = bundle.not_after().duration_since(bundle.not_before()).as_secs_f64();
+    let left = bundle.remaining(now) - share;
+    Duration::try_from_secs_f64(left * total).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequestCondition, CertificateSigningRequestStatus};
+use ocm_api::{conditions, labels, signers};
+use ocm_runtime::pki::{PrivateKey, parse_request};
+use rcgen::{DistinguishedName, DnType, KeyPair};
+
+use super::*;
+use crate::testing::sec1;
+
+/// The life of every certificate here: a hundred days from the start of 2026.
+const DAYS: i64 = 100;
+
+fn day(day: f64) -> Timestamp {
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    Timestamp::from_second(start.as_second() + (day * 86400.0) as i64).unwrap()
+}
+
+fn names() -> Names {
+    Names { cluster: "cluster1".into(), agent: "9hdnf".into() }
+}
+
+fn wanted() -> Wanted {
+    Wanted { names: names(), kubeconfig: Some("kubeconfig".into()), expiration_seconds: None }
+}
+
+/// A certificate for `names` and its key. rcgen keeps one value per type of name, so the second
+/// organization goes by its number.
+fn credentials(names: &Names) -> Credentials {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = rcgen::CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, names.subject().common_name);
+    for (index, group) in names.subject().organizations.into_iter().enumerate() {
+        let kind = if index == 0 { DnType::OrganizationName } else { DnType::CustomDnType(vec![2, 5, 4, 10]) };
+        params.distinguished_name.push(kind, group);
+    }
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2026, 4, 11);
+    let pem = params.self_signed(&key).unwrap().pem();
+    let bundle = Bundle::parse(pem.as_bytes()).unwrap();
+    Credentials { certificate: pem.into_bytes(), bundle, key: sec1(&key) }
+}
+
+fn secret(data: BTreeMap<String, ByteString>) -> Option<Arc<Secret>> {
+    Some(Arc::new(Secret { data: Some(data), ..Secret::default() }))
+}
+
+fn observed() -> Observed {
+    Observed {
+        wanted: Arc::new(wanted()),
+        secret: secret(wanted().secret_data(&credentials(&names()))),
+        state: State::Idle,
+        request: None,
+        requests_on_hub: 0,
+        random: 0.0,
+    }
+}
+
+fn request(name: &str, conditions: &[&str], certificate: Option<&[u8]>) -> CertificateSigningRequest {
+    let condition = |type_: &&str| CertificateSigningRequestCondition {
+        type_: (*type_).into(),
+        status: "True".into(),
+        ..CertificateSigningRequestCondition::default()
+    };
+    let mut request = CertificateSigningRequest::default();
+    request.metadata.name = Some(name.into());
+    request.metadata.labels = Some([(labels::CLUSTER_NAME.to_owned(), "cluster1".to_owned())].into());
+    request.status = Some(CertificateSigningRequestStatus {
+        certificate: certificate.map(|bytes| ByteString(bytes.to_vec())),
+        conditions: Some(conditions.iter().map(condition).collect()),
+    });
+    request
+}
+
+/// The state and the hub's answer to it.
+fn pending(key: &str, answer: Option<CertificateSigningRequest>) -> Observed {
+    let state = State::Pending(Pending { name: "cluster1-abc".into(), key: key.into() });
+    Observed { state, request: answer.map(Arc::new), ..observed() }
+}
+
+#[test]
+fn a_fresh_certificate_is_kept_until_a_fifth_of_its_life_is_left() {
+    let Plan::Keep { renew_in } = plan(&observed(), day(50.0)) else { panic!("it is not kept") };
+    assert_eq!(renew_in.as_secs(), 30 * 86400);
+    assert!(matches!(plan(&observed(), day(79.9)), Plan::Keep { .. }));
+    assert!(matches!(plan(&observed(), day(80.1)), Plan::Request));
+}
+
+#[test]
+fn chance_makes_renewals_earlier_by_at_most_five_percent_of_the_life() {
+    let lucky = Observed { random: 1.0, ..observed() };
+    assert!(matches!(plan(&lucky, day(74.9)), Plan::Keep { .. }));
+    assert!(matches!(plan(&lucky, day(75.1)), Plan::Request));
+}
+
+#[test]
+fn an_expired_certificate_is_replaced() {
+    assert!(matches!(plan(&observed(), day(DAYS as f64 + 1.0)), Plan::Request));
+}
+
+#[test]
+fn without_a_complete_secret_a_certificate_is_asked_for() {
+    let nothing = Observed { secret: None, ..observed() };
+    assert!(matches!(plan(&nothing, day(1.0)), Plan::Request));
+    for key in [KEY_CLUSTER_NAME, KEY_AGENT_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY] {
+        let mut data = wanted().secret_data(&credentials(&names()));
+        data.remove(key);
+        let incomplete = Observed { secret: secret(data), ..observed() };
+        assert!(matches!(plan(&incomplete, day(1.0)), Plan::Request), "{key}");
+    }
+}
+
+#[test]
+fn other_names_or_another_kubeconfig_take_another_certificate() {
+    let other = Wanted { kubeconfig: Some("other".into()), ..wanted() };
+    assert!(matches!(plan(&Observed { wanted: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
+    let agent = Names { agent: "other".into(), ..names() };
+    let data = wanted().secret_data(&credentials(&agent));
+    assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
+}
+
+#[test]
+fn a_key_that_is_not_the_certificates_takes_another_certificate() {
+    let mut data = wanted().secret_data(&credentials(&names()));
+    data.insert(KEY_TLS_KEY.into(), ByteString(credentials(&names()).key.into_bytes()));
+    assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
+}
+
+#[test]
+fn an_unknown_kubeconfig_is_not_compared() {
+    let unknown = Wanted { kubeconfig: None, ..wanted() };
+    assert!(matches!(plan(&Observed { wanted: Arc::new(unknown), ..observed() }, day(1.0)), Plan::Keep { .. }));
+}
+
+#[test]
+fn ten_requests_on_the_hub_are_the_limit() {
+    let needy = |requests_on_hub| Observed { secret: None, requests_on_hub, ..observed() };
+    assert!(matches!(plan(&needy(9), day(1.0)), Plan::Request));
+    assert!(matches!(plan(&needy(10), day(1.0)), Plan::Halt));
+    assert!(matches!(plan(&Observed { requests_on_hub: 10, ..observed() }, day(1.0)), Plan::Keep { .. }));
+}
+
+#[test]
+fn a_request_without_an_answer_waits_and_so_does_a_denied_one() {
+    let new = credentials(&names());
+    let waiting: [(&[&str], Option<&[u8]>); 3] =
+        [(&[], None), (&[conditions::csr::APPROVED], None), (&[], Some(&new.certificate))];
+    for (conditions, certificate) in waiting {
+        let answer = request("cluster1-abc", conditions, certificate);
+        assert!(matches!(plan(&pending(&new.key, Some(answer)), day(1.0)), Plan::Wait), "{conditions:?}");
+    }
+    let denied = request("cluster1-abc", &[conditions::csr::DENIED], None);
+    assert!(matches!(plan(&pending(&new.key, Some(denied)), day(1.0)), Plan::Denied(_)));
+}
+
+#[test]
+fn an_issued_certificate_is_saved_with_the_names_and_the_kubeconfig() {
+    let new = credentials(&names());
+    let answer = request("cluster1-abc", &[conditions::csr::APPROVED], Some(&new.certificate));
+    let Plan::Save(saved) = plan(&pending(&new.key, Some(answer)), day(1.0)) else { panic!("it is not saved") };
+    let data = wanted().secret_data(&saved);
+    let keys: Vec<_> = data.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"]);
+    assert_eq!(data[KEY_TLS_CERT].0, new.certificate);
+}
+
+#[test]
+fn what_is_issued_is_saved_until_that_succeeds_whatever_becomes_of_the_request() {
+    let state = State::Issued(credentials(&names()));
+    assert!(matches!(plan(&Observed { state, ..observed() }, day(1.0)), Plan::Save(_)));
+}
+
+#[test]
+fn a_request_that_is_gone_is_made_again() {
+    let Plan::Restart(cause) = plan(&pending("key", None), day(1.0)) else { panic!("no restart") };
+    assert_eq!(cause, Cause::Gone("cluster1-abc".into()));
+}
+
+#[test]
+fn a_certificate_for_another_key_or_somebody_else_is_not_taken() {
+    let (new, other) = (credentials(&names()), credentials(&names()));
+    let stranger = credentials(&Names { cluster: "cluster2".into(), ..names() });
+    for (certificate, key) in
+        [(&new.certificate, &other.key), (&stranger.certificate, &stranger.key), (&b"x".to_vec(), &new.key)]
+    {
+        let answer = request("cluster1-abc", &[conditions::csr::APPROVED], Some(certificate));
+        let Plan::Restart(Cause::Unusable { .. }) = plan(&pending(key, Some(answer)), day(1.0)) else {
+            panic!("no restart")
+        };
+    }
+}
+
+#[test]
+fn the_request_is_what_the_hub_expects() {
+    let wanted = Wanted { expiration_seconds: Some(3600), ..wanted() };
+    let request = csr::request(&wanted, &PrivateKey::generate()).unwrap();
+    assert_eq!(request.metadata.generate_name.as_deref(), Some("cluster1-"));
+    assert_eq!(request.metadata.labels.unwrap()[labels::CLUSTER_NAME], "cluster1");
+    assert_eq!(request.spec.signer_name, signers::KUBE_API_SERVER_CLIENT);
+    assert_eq!(request.spec.usages.unwrap(), ["digital signature", "key encipherment", "client auth"]);
+    assert_eq!(request.spec.expiration_seconds, Some(3600));
+    assert!(parse_request(&request.spec.request.0).unwrap().is_same_as(&names().subject()));
+}
+
+#[test]
+fn requests_of_others_are_told_apart() {
+    let own = request("cluster1-abc", &[], None);
+    assert!(csr::is_clusters_own(&own, "cluster1-"));
+    assert!(!csr::is_clusters_own(&request("addon-cluster1-x", &[], None), "cluster1-"));
+    let mut addon = own.clone();
+    addon.metadata.labels.get_or_insert_default().insert(labels::ADDON_NAME.into(), "a".into());
+    assert!(!csr::is_clusters_own(&addon, "cluster1-") && !csr::counts(&addon));
+}

@@ -1,0 +1,95 @@
+//! The secret that holds the agent's credentials.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, api::ObjectMeta};
+use ocm_api::secrets;
+use ocm_runtime::{Error, write};
+
+const OPAQUE: &str = "Opaque";
+
+/// Lays `data` over the secret, which is created when it is not there. When somebody else wrote
+/// first, the secret is read again, once: what is wanted does not depend on what it held.
+pub(super) async fn save(
+    secrets: &Api<Secret>,
+    namespace: &str,
+    known: Option<&Secret>,
+    data: &BTreeMap<String, ByteString>,
+) -> Result<Secret, Error> {
+    match write_over(secrets, namespace, known, data).await {
+        Err(error) if error.is_conflict() || error.is_not_found() => {
+            let fresh = write::get(secrets, secrets::HUB_KUBECONFIG).await?;
+            write_over(secrets, namespace, fresh.as_ref(), data).await
+        }
+        written => written,
+    }
+}
+
+async fn write_over(
+    secrets: &Api<Secret>,
+    namespace: &str,
+    known: Option<&Secret>,
+    data: &BTreeMap<String, ByteString>,
+) -> Result<Secret, Error> {
+    let secret = overlay(known, namespace, data);
+    match known {
+        Some(_) => write::replace(secrets, &secret).await,
+        None => write::create(secrets, &secret).await,
+    }
+}
+
+fn overlay(known: Option<&Secret>, namespace: &str, data: &BTreeMap<String, ByteString>) -> Secret {
+    let mut secret = known.cloned().unwrap_or_else(|| empty(namespace));
+    secret.data.get_or_insert_default().extend(data.clone());
+    secret
+}
+
+fn empty(namespace: &str) -> Secret {
+    let metadata = ObjectMeta {
+        name: Some(secrets::HUB_KUBECONFIG.into()),
+        namespace: Some(namespace.into()),
+        ..ObjectMeta::default()
+    };
+    Secret { metadata, type_: Some(OPAQUE.into()), ..Secret::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Mock, conflict};
+
+    fn stored(version: &str) -> serde_json::Value {
+        json!({"metadata": {"name": secrets::HUB_KUBECONFIG, "namespace": "agent", "resourceVersion": version}})
+    }
+
+    #[tokio::test]
+    async fn when_somebody_else_wrote_first_it_is_read_again_and_written() {
+        let mock = Mock::answering(vec![conflict(), (200, stored("2")), (200, stored("3"))]);
+        let known: Secret = serde_json::from_value(stored("1")).unwrap();
+        let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
+        let saved = save(&Api::namespaced(mock.client(), "agent"), "agent", Some(&known), &data).await.unwrap();
+        assert_eq!(saved.metadata.resource_version.as_deref(), Some("3"));
+        let path = "/api/v1/namespaces/agent/secrets/hub-kubeconfig-secret";
+        assert_eq!(mock.asked(), ["PUT", "GET", "PUT"].map(|method| format!("{method} {path}")));
+    }
+
+    #[test]
+    fn what_else_the_secret_holds_stays() {
+        let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
+        let mut known = empty("agent");
+        known.data =
+            Some([("tls.crt".into(), ByteString(b"old".to_vec())), ("x".into(), ByteString(b"y".to_vec()))].into());
+        let saved = overlay(Some(&known), "agent", &data).data.unwrap();
+        assert_eq!((&*saved["tls.crt"].0, &*saved["x"].0), (&b"new"[..], &b"y"[..]));
+    }
+
+    #[test]
+    fn a_new_secret_is_opaque_and_bare() {
+        let secret = overlay(None, "agent", &BTreeMap::new());
+        assert_eq!(secret.type_.as_deref(), Some("Opaque"));
+        assert_eq!((secret.metadata.labels, secret.metadata.owner_references), (None, None));
+    }
+}

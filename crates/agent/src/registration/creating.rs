@@ -1,0 +1,232 @@
+//! Bootstrap only: creates the ManagedCluster, with which the cluster asks the hub to be let in.
+//!
+//! `hubAcceptsClient` is left to the hub's admins. An existing ManagedCluster is only touched to add
+//! addresses at which the cluster's API server can be reached.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use kube::{Api, Client};
+use ocm_api::{
+    annotations,
+    cluster::v1::{ClientConfig, ManagedCluster, ManagedClusterSpec},
+};
+use ocm_runtime::{Class, Classified, Controller, Error, Next, Wiring, error::chain, write};
+use tracing::{info, warn};
+
+/// How soon it looks again when the hub refused or did not answer.
+const RETRY: Duration = Duration::from_secs(10);
+/// How soon it looks again when all is well; up to as long again is added at random.
+const RESYNC: Duration = Duration::from_secs(3600);
+
+/// What the agent says about its cluster when it asks to join.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Introduction {
+    pub(crate) cluster: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) urls: Vec<String>,
+    pub(crate) ca_bundle: Option<Vec<u8>>,
+}
+
+impl Introduction {
+    fn client_configs(&self) -> impl Iterator<Item = ClientConfig> {
+        let ca_bundle = self.ca_bundle.clone().map(ByteString);
+        self.urls.iter().map(move |url| ClientConfig { url: url.clone(), ca_bundle: ca_bundle.clone() })
+    }
+
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let ours = self.annotations.iter().filter(|(key, _)| key.starts_with(annotations::AGENT_PREFIX));
+        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    fn managed_cluster(&self) -> ManagedCluster {
+        let configs = self.client_configs().collect();
+        let spec = ManagedClusterSpec { managed_cluster_client_configs: configs, ..ManagedClusterSpec::default() };
+        let mut cluster = ManagedCluster::new(&self.cluster, spec);
+        cluster.metadata.annotations = Some(self.annotations()).filter(|annotations| !annotations.is_empty());
+        cluster
+    }
+}
+
+/// Creates the ManagedCluster.
+pub(crate) struct Creating {
+    introduction: Introduction,
+    clusters: Api<ManagedCluster>,
+    told: AtomicBool,
+}
+
+/// What the hub says about the cluster.
+pub(crate) enum Found {
+    Nothing,
+    Cluster(Box<ManagedCluster>),
+    /// The hub did not say, and why.
+    NoAnswer(Error),
+}
+
+pub(crate) struct Observed {
+    introduction: Introduction,
+    found: Found,
+}
+
+/// What to write.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Plan {
+    Create(Box<ManagedCluster>),
+    Update(Box<ManagedCluster>),
+    Nothing,
+}
+
+impl Creating {
+    pub(crate) fn new(hub: Client, introduction: Introduction) -> Self {
+        Self { introduction, clusters: Api::all(hub), told: AtomicBool::new(false) }
+    }
+
+    /// Says once what an admin of the hub should do; the hub may take hours to change its mind.
+    fn tell(&self, error: &Error) {
+        if !error.is_denied() {
+            warn!(error = %chain(error), retry_in = ?RETRY, "cannot ask the hub to join");
+        } else if !self.told.swap(true, Ordering::Relaxed) {
+            warn!(
+                error = %chain(error),
+                "the hub refuses the bootstrap credentials: renew the token in the bootstrap kubeconfig, or have an \
+                 admin of the hub grant it get and create on managedclusters; trying on"
+            );
+        }
+    }
+
+    fn created(&self) {
+        let cluster = &self.introduction.cluster;
+        info!(
+            cluster,
+            "asked the hub to join; an admin of the hub accepts with: clusteradm accept --clusters {cluster}"
+        );
+    }
+}
+
+impl Controller for Creating {
+    const NAME: &'static str = "cluster-creating";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Result<(), Error>;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        wiring.queue().add(self.introduction.cluster.clone());
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>, Error> {
+        let found = match write::get(&self.clusters, key).await {
+            Ok(Some(cluster)) => Found::Cluster(Box::new(cluster)),
+            Ok(None) => Found::Nothing,
+            Err(error) => Found::NoAnswer(error),
+        };
+        Ok(Some(Observed { introduction: self.introduction.clone(), found }))
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        let introduction = &observed.introduction;
+        match &observed.found {
+            Found::Nothing => Plan::Create(Box::new(introduction.managed_cluster())),
+            Found::Cluster(cluster) => with_new_urls(cluster, introduction),
+            Found::NoAnswer(_) => Plan::Nothing,
+        }
+    }
+
+    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Result<(), Error>, Error> {
+        Ok(match plan {
+            Plan::Create(cluster) => match write::create(&self.clusters, &cluster).await {
+                Ok(_) => {
+                    self.created();
+                    Ok(())
+                }
+                Err(error) if error.is_conflict() => Ok(()),
+                Err(error) => Err(error),
+            },
+            Plan::Update(cluster) => write::replace(&self.clusters, &cluster).await.map(|_| ()),
+            Plan::Nothing => Ok(()),
+        })
+    }
+
+    async fn report(&self, observed: &Observed, applied: Result<(), Error>, _: Timestamp) -> Result<Next, Error> {
+        let failure = match (&observed.found, &applied) {
+            (Found::NoAnswer(error), _) | (_, Err(error)) => error,
+            _ => return Ok(Next::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
+        };
+        if failure.class() == Class::Conflict {
+            return Ok(Next::Retry);
+        }
+        self.tell(failure);
+        Ok(Next::After(RETRY))
+    }
+}
+
+/// Adds the addresses that are missing; those that are there stay as they are.
+fn with_new_urls(cluster: &ManagedCluster, introduction: &Introduction) -> Plan {
+    let known = &cluster.spec.managed_cluster_client_configs;
+    let is_new = |config: &ClientConfig| known.iter().all(|known| known.url != config.url);
+    let new: Vec<_> = introduction.client_configs().filter(is_new).collect();
+    if new.is_empty() {
+        return Plan::Nothing;
+    }
+    let mut cluster = cluster.clone();
+    cluster.spec.managed_cluster_client_configs.extend(new);
+    Plan::Update(Box::new(cluster))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn introduction() -> Introduction {
+        Introduction {
+            cluster: "cluster1".into(),
+            annotations: [("agent.open-cluster-management.io/a".into(), "1".into()), ("b".into(), "2".into())].into(),
+            urls: vec!["https://a".into()],
+            ca_bundle: Some(b"ca".to_vec()),
+        }
+    }
+
+    fn plan(found: Found) -> Plan {
+        Creating::plan(&Observed { introduction: introduction(), found }, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_new_cluster_carries_its_annotations_and_addresses_and_leaves_acceptance_to_the_hub() {
+        let Plan::Create(cluster) = plan(Found::Nothing) else { panic!("it is not created") };
+        assert_eq!(
+            serde_json::to_value(cluster).unwrap(),
+            serde_json::json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1",
+                "kind": "ManagedCluster",
+                "metadata": {"name": "cluster1", "annotations": {"agent.open-cluster-management.io/a": "1"}},
+                "spec": {
+                    "hubAcceptsClient": false,
+                    "managedClusterClientConfigs": [{"url": "https://a", "caBundle": "Y2E="}],
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn an_existing_cluster_only_gets_addresses_it_lacks() {
+        let mut cluster = introduction().managed_cluster();
+        cluster.spec.managed_cluster_client_configs[0].ca_bundle = None;
+        assert_eq!(plan(Found::Cluster(Box::new(cluster.clone()))), Plan::Nothing, "another CA is no reason");
+        cluster.spec.managed_cluster_client_configs[0].url = "https://b".into();
+        let Plan::Update(updated) = plan(Found::Cluster(Box::new(cluster))) else { panic!("no update") };
+        let urls = updated.spec.managed_cluster_client_configs.iter().map(|config| &*config.url);
+        assert_eq!(urls.collect::<Vec<_>>(), ["https://b", "https://a"]);
+    }
+
+    #[test]
+    fn without_an_answer_nothing_is_written() {
+        let error = Error::Incomplete { noun: "x".into(), field: "y" };
+        assert_eq!(plan(Found::NoAnswer(error)), Plan::Nothing);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reports on the cluster: one status patch per look, and an Event when its availability changed.
+//!
+//! A look goes through a chain, and stops where a step says so: *joined* (the hub has accepted the
+//! cluster) → *available* (its API server is healthy) → *resources* → *claims* → *namespaces*.
+//! Nothing is written while the hub finds the cluster's clock out of sync.
+
+mod claims;
+mod health;
+mod namespaces;
+mod plan;
+mod resources;
+mod sources;
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::Api;
+use ocm_api::{cluster::v1::ManagedCluster, conditions};
+use ocm_runtime::{
+    Cache, Class, Classified, Context, Controller, Next, Watches, Wiring, conditions as set,
+    error::chain,
+    events::{Happening, Recorder},
+    watch::Scope,
+    write,
+};
+use tokio::time::Instant;
+use tracing::warn;
+
+use self::{
+    health::Health,
+    namespaces::Outcome,
+    plan::{Decision, Plan},
+    sources::Sources,
+};
+use super::lease::is_accepted;
+
+pub(crate) use self::{claims::ClaimRules, plan::Observed};
+
+/// What can go wrong while the status is reported.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// An API server did not do what it was asked to.
+    #[error(transparent)]
+    Api(#[from] ocm_runtime::Error),
+    /// The hub finds the clocks too far apart to trust what the agent says.
+    #[error(
+        "the hub finds this cluster's clock out of sync, so its status is not reported: synchronize the clock of the \
+         machine the agent runs on"
+    )]
+    ClockOutOfSync,
+    /// A namespace on the managed cluster could not be set up.
+    #[error("failed to manage namespace {namespace} for the hub's cluster sets")]
+    Namespace {
+        /// The namespace.
+        namespace: String,
+        /// What went wrong.
+        #[source]
+        source: ocm_runtime::Error,
+    },
+}
+
+impl Classified for StatusError {
+    fn class(&self) -> Class {
+        match self {
+            Self::Api(error) => error.class(),
+            // The hub says when the clock is fine again, and that is a change of the ManagedCluster.
+            Self::ClockOutOfSync => Class::Invalid,
+            Self::Namespace { .. } => Class::Transient,
+        }
+    }
+}
+
+/// What the status controller needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct StatusSettings {
+    pub(crate) cluster: String,
+    pub(crate) hub_hash: String,
+    pub(crate) period: Duration,
+    /// `None` when claims are not reported.
+    pub(crate) claims: Option<ClaimRules>,
+}
+
+/// Reports on the cluster.
+pub(crate) struct Status {
+    settings: StatusSettings,
+    clusters: Cache<ManagedCluster>,
+    hub: kube::Client,
+    sources: Sources,
+    recorder: Recorder,
+    /// Since when the API server has not been healthy.
+    failing_since: Mutex<Option<Instant>>,
+}
+
+/// What came of a decision.
+pub(crate) struct Applied {
+    decision: Decision,
+    namespaces: Vec<Outcome>,
+}
+
+impl Status {
+    /// Reports on the cluster that `managed` watches.
+    pub(crate) fn new(
+        context: &Context,
+        hub: &Watches,
+        managed: &Watches,
+        recorder: Recorder,
+        settings: StatusSettings,
+    ) -> Self {
+        Self {
+            clusters: hub.all(Scope::named(&settings.cluster)),
+            hub: hub.client().clone(),
+            sources: Sources::new(context, managed, &settings),
+            recorder,
+            settings,
+            failing_since: Mutex::default(),
+        }
+    }
+
+    /// How long the API server has been failing.
+    fn failing_for(&self, health: &Health) -> Duration {
+        let mut since = self.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        match health {
+            Health::Ok => *since = None,
+            Health::Failing { .. } => return since.get_or_insert_with(Instant::now).elapsed(),
+        }
+        Duration::ZERO
+    }
+
+    async fn patch(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<(), StatusError> {
+        let Some(patched) = write::patch_status(&Api::all(self.hub.clone()), old, new).await? else { return Ok(()) };
+        if let Some(happening) = availability_changed(old, &patched) {
+            self.record(&patched, happening).await;
+        }
+        self.clusters.learn(patched);
+        Ok(())
+    }
+
+    /// An event is a courtesy: when it cannot be written, the status still says it.
+    async fn record(&self, cluster: &ManagedCluster, happening: Happening) {
+        if let Err(error) = self.recorder.record(&self.settings.cluster, cluster, happening).await {
+            warn!(error = %chain(&error), "cannot write the event about the cluster's availability");
+        }
+    }
+}
+
+impl Controller for Status {
+    const NAME: &'static str = "cluster-status";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Option<Applied>;
+    type Error = StatusError;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        let key = self.settings.cluster.clone();
+        wiring.on(&self.clusters, |change| change.object().metadata.name.clone());
+        self.sources.wire(&wiring.queue(), &key);
+        wiring.every(self.settings.period, key);
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>, StatusError> {
+        let Some(cluster) = self.clusters.named(key).filter(|cluster| is_accepted(cluster)) else { return Ok(None) };
+        let health = health::look(self.sources.client()).await;
+        let failing_for = self.failing_for(&health);
+        let facts = match health {
+            Health::Failing { .. } => None,
+            // Whatever is still missing puts the key into the queue when it is there.
+            Health::Ok if !self.sources.are_ready() => return Ok(None),
+            Health::Ok => Some(self.sources.facts().await?),
+        };
+        Ok(Some(Observed { cluster, health, failing_for, facts, claims: self.settings.claims.clone() }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        plan::plan(observed, now)
+    }
+
+    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Option<Applied>, StatusError> {
+        let decision = match plan {
+            Plan::ClockOutOfSync => return Err(StatusError::ClockOutOfSync),
+            Plan::Nothing => return Ok(None),
+            Plan::Report(decision) => *decision,
+        };
+        let namespaces = self.sources.manage(&decision.namespaces).await;
+        Ok(Some(Applied { decision, namespaces }))
+    }
+
+    async fn report(&self, observed: &Observed, applied: Option<Applied>, now: Timestamp) -> Result<Next, StatusError> {
+        let Some(Applied { decision, namespaces }) = applied else { return Ok(Next::Change) };
+        let mut new = ManagedCluster::clone(&observed.cluster);
+        let mut status = decision.status;
+        namespaces::report(&mut status.managed_namespaces, &namespaces, now);
+        new.status = Some(status);
+        self.patch(&observed.cluster, &new).await?;
+        match namespaces.into_iter().find_map(Outcome::into_failure) {
+            Some((namespace, source)) => Err(StatusError::Namespace { namespace, source }),
+            None => Ok(decision.again.map_or(Next::Change, Next::After)),
+        }
+    }
+}
+
+/// What to tell when the cluster has become available, or no longer is.
+fn availability_changed(old: &ManagedCluster, new: &ManagedCluster) -> Option<Happening> {
+    let (before, after) = (availability(old), availability(new)?);
+    if before == Some(after) {
+        return None;
+    }
+    let name = new.metadata.name.as_deref().unwrap_or_default();
+    match after {
+        conditions::status::TRUE => Some(Happening {
+            type_: "Normal",
+            reason: "Available",
+            note: format!("{name} has joined this hub, and its API server is healthy"),
+        }),
+        conditions::status::FALSE => Some(Happening {
+            type_: "Warning",
+            reason: "Unavailable",
+            note: format!(
+                "{name} has joined this hub, but its API server is not healthy: see the cluster's conditions"
+            ),
+        }),
+        _ => None,
+    }
+}
+
+fn availability(cluster: &ManagedCluster) -> Option<&str> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    set::find(conditions, conditions::cluster::AVAILABLE).map(|condition| condition.status.as_str())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What the status is to say. Pure.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use ocm_api::{
+    cluster::{
+        v1::{ManagedCluster, ManagedClusterStatus},
+        v1alpha1::ClusterClaim,
+    },
+    conditions::{self, cluster},
+    limits,
+    reasons::cluster::{AVAILABLE, JOINED, KUBE_API_SERVER_UNAVAILABLE},
+};
+use ocm_runtime::{conditions as set, conditions::Finding};
+
+use super::{
+    claims::ClaimRules,
+    health::Health,
+    namespaces::{self, Action},
+    resources,
+};
+use crate::registration::lease::is_accepted;
+
+/// What a decision depends on.
+pub(crate) struct Observed {
+    pub(crate) cluster: Arc<ManagedCluster>,
+    pub(crate) health: Health,
+    /// How long it has not been healthy.
+    pub(crate) failing_for: Duration,
+    /// What the managed cluster says about itself; nothing while it is not healthy.
+    pub(crate) facts: Option<Facts>,
+    /// `None` when claims are not reported.
+    pub(crate) claims: Option<ClaimRules>,
+}
+
+/// What a healthy managed cluster says about itself.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) version: String,
+    pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) claims: Vec<Arc<ClusterClaim>>,
+    /// Namespaces that this hub's cluster sets want, as far as they are there.
+    pub(crate) namespaces: BTreeSet<String>,
+}
+
+/// What to do.
+pub(crate) enum Plan {
+    /// The hub has not accepted the cluster.
+    Nothing,
+    /// What the agent says would not be trusted.
+    ClockOutOfSync,
+    Report(Box<Decision>),
+}
+
+/// What to write.
+pub(crate) struct Decision {
+    /// The status, but for the conditions of its namespaces.
+    pub(crate) status: ManagedClusterStatus,
+    pub(crate) namespaces: Vec<Action>,
+    /// When to look again.
+    pub(crate) again: Option<Duration>,
+}
+
+pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    let mut status = observed.cluster.status.clone().unwrap_or_default();
+    if !is_accepted(&observed.cluster) {
+        return Plan::Nothing;
+    }
+    if is_false(&status, cluster::CLOCK_SYNCED) {
+        return Plan::ClockOutOfSync;
+    }
+    let joined = Finding::is_true(cluster::JOINED, JOINED, "Managed cluster joined");
+    set::set(&mut status.conditions, joined, None, now);
+    let again = available(&mut status, observed, now);
+    let mut namespaces = Vec::new();
+    if let (Health::Ok, Some(facts)) = (&observed.health, &observed.facts) {
+        describe(&mut status, facts, observed.claims.as_ref());
+        namespaces = namespaces::plan(&observed.cluster, &facts.namespaces);
+    }
+    Plan::Report(Box::new(Decision { status, namespaces, again }))
+}
+
+fn is_false(status: &ManagedClusterStatus, type_: &str) -> bool {
+    set::find(&status.conditions, type_).is_some_and(|condition| condition.status == conditions::status::FALSE)
+}
+
+/// Says whether the API server is healthy. One that has just begun to fail gets some time; the
+/// condition then stays as it is, and the answer is when to look again.
+fn available(status: &mut ManagedClusterStatus, observed: &Observed, now: Timestamp) -> Option<Duration> {
+    let finding = match &observed.health {
+        Health::Ok => Finding::is_true(cluster::AVAILABLE, AVAILABLE, "Managed cluster is available"),
+        Health::Failing { .. } if observed.failing_for < limits::CLUSTER_HEALTH_FAILURE_THRESHOLD => {
+            return Some(limits::CLUSTER_HEALTH_RECHECK);
+        }
+        Health::Failing { code, cause } => {
+            let message = format!("The kube-apiserver is not ok, status code: {code}, {cause}");
+            Finding::is_false(cluster::AVAILABLE, KUBE_API_SERVER_UNAVAILABLE, message)
+        }
+    };
+    set::set(&mut status.conditions, finding, None, now);
+    None
+}
+
+fn describe(status: &mut ManagedClusterStatus, facts: &Facts, claims: Option<&ClaimRules>) {
+    status.version.kubernetes = Some(facts.version.clone());
+    status.capacity = resources::capacity(&facts.nodes, &status.capacity);
+    status.allocatable = resources::allocatable(&facts.nodes);
+    status.cluster_claims = claims.map(|rules| rules.choose(&facts.claims)).unwrap_or_default();
+}

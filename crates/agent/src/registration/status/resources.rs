@@ -1,0 +1,93 @@
+//! What the nodes of a cluster have, added up.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::api::resource::Quantity as Wire};
+use ocm_apimachinery::quantity::Quantity;
+use tracing::warn;
+
+type Resources = BTreeMap<String, Wire>;
+
+/// The sum over all nodes, and whatever else `reported` holds: others may add to it.
+pub(crate) fn capacity(nodes: &[Arc<Node>], reported: &Resources) -> Resources {
+    let mut capacity = reported.clone();
+    capacity.extend(sum(nodes.iter().filter_map(|node| node.status.as_ref()?.capacity.as_ref())));
+    capacity
+}
+
+/// The sum over the nodes that take new pods.
+pub(crate) fn allocatable(nodes: &[Arc<Node>]) -> Resources {
+    let schedulable = nodes.iter().filter(|node| !is_cordoned(node));
+    sum(schedulable.filter_map(|node| node.status.as_ref()?.allocatable.as_ref()))
+}
+
+/// Whether two states of a node count the same.
+pub(crate) fn count_the_same(a: &Node, b: &Node) -> bool {
+    let status = |node: &Node| node.status.clone().map(|status| (status.capacity, status.allocatable));
+    is_cordoned(a) == is_cordoned(b) && status(a) == status(b)
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Resources>) -> Resources {
+    let mut sums = BTreeMap::<String, Quantity>::new();
+    for (name, quantity) in all.flatten() {
+        match quantity.0.parse() {
+            Ok(quantity) => *sums.entry(name.clone()).or_default() += quantity,
+            Err::<Quantity, _>(error) => warn!(resource = name, %error, "leaving out what a node says it has"),
+        }
+    }
+    sums.into_iter().map(|(name, sum)| (name, Wire(sum.to_string()))).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn node(cpu: &str, unschedulable: bool) -> Arc<Node> {
+        let resources = json!({"cpu": cpu, "memory": "1Gi"});
+        let node = json!({
+            "metadata": {"name": "n"},
+            "spec": {"unschedulable": unschedulable},
+            "status": {"capacity": resources, "allocatable": resources},
+        });
+        Arc::new(serde_json::from_value(node).unwrap())
+    }
+
+    fn resources(entries: &[(&str, &str)]) -> Resources {
+        entries.iter().map(|(name, text)| ((*name).to_owned(), Wire((*text).to_owned()))).collect()
+    }
+
+    #[test]
+    fn capacity_counts_every_node_and_keeps_what_others_added() {
+        let nodes = [node("500m", false), node("2", true)];
+        let reported = resources(&[("cpu", "9"), ("example.com/gpu", "1")]);
+        let expected = resources(&[("cpu", "2500m"), ("example.com/gpu", "1"), ("memory", "2Gi")]);
+        assert_eq!(capacity(&nodes, &reported), expected);
+    }
+
+    #[test]
+    fn allocatable_leaves_out_cordoned_nodes() {
+        let nodes = [node("500m", false), node("2", true)];
+        assert_eq!(allocatable(&nodes), resources(&[("cpu", "500m"), ("memory", "1Gi")]));
+    }
+
+    #[test]
+    fn without_nodes_there_is_nothing() {
+        assert!(capacity(&[], &Resources::new()).is_empty());
+        assert!(allocatable(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_cordon_or_another_size_counts_and_a_heartbeat_does_not() {
+        let mut beaten = Node::clone(&node("1", false));
+        beaten.metadata.resource_version = Some("2".into());
+        assert!(count_the_same(&node("1", false), &beaten));
+        assert!(!count_the_same(&node("1", false), &node("1", true)));
+        assert!(!count_the_same(&node("1", false), &node("2", false)));
+    }
+}

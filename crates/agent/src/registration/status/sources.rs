@@ -1,0 +1,184 @@
+//! What the managed cluster tells about itself: nodes, claims, namespaces, version.
+//!
+//! The status controller must run even if the managed cluster does not answer, so it does not wait
+//! for these watches; each puts the key into the queue when it is complete, and at every change.
+
+use std::{
+    collections::BTreeSet,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::{Api, Client, api::ListParams, core::PartialObjectMeta};
+use ocm_api::{cluster::v1alpha1::ClusterClaim, labels};
+use ocm_runtime::{Cache, Change, Context, Queue, ResultExt as _, Watches, error::chain, watch::Scope};
+use tracing::{info, warn};
+
+use super::{
+    StatusError, StatusSettings,
+    namespaces::{self, Action, Outcome},
+    plan::Facts,
+    resources,
+};
+
+/// How soon it looks again whether the cluster knows claims.
+const CLAIMS_RECHECK: Duration = Duration::from_secs(60);
+/// How soon it looks again when the cluster did not say.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What the managed cluster tells about itself. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Sources {
+    context: Context,
+    managed: Watches,
+    nodes: Cache<Node>,
+    namespaces: Cache<PartialObjectMeta<Namespace>>,
+    /// The label of namespaces that this hub's cluster sets want.
+    label: String,
+    claims: Arc<Mutex<Claims>>,
+}
+
+/// What is known about claims.
+#[derive(Clone)]
+enum Claims {
+    /// Nobody wants to know.
+    Off,
+    /// Nothing yet.
+    Unknown,
+    /// The cluster has no such kind, or does not let the agent see it.
+    None,
+    Watched(Cache<ClusterClaim>),
+}
+
+impl Sources {
+    pub(super) fn new(context: &Context, managed: &Watches, settings: &StatusSettings) -> Self {
+        let label = labels::managed_namespace(&settings.hub_hash);
+        let claims = settings.claims.as_ref().map_or(Claims::Off, |_| Claims::Unknown);
+        Self {
+            context: context.clone(),
+            nodes: managed.all(Scope::all()),
+            namespaces: managed.metadata(Scope::labelled(format!("{label}={}", namespaces::WANTED))),
+            label,
+            claims: Arc::new(Mutex::new(claims)),
+            managed: managed.clone(),
+        }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        self.managed.client()
+    }
+
+    /// Puts `key` into the queue at every change.
+    pub(super) fn wire(&self, queue: &Queue<String>, key: &str) {
+        self.follow(&self.nodes, queue, key, |change| match change {
+            Change::Updated { old, new } => !resources::count_the_same(old, new),
+            _ => true,
+        });
+        self.follow(&self.namespaces, queue, key, |_| true);
+        if matches!(self.claims(), Claims::Unknown) {
+            let (sources, queue, key) = (self.clone(), queue.clone(), key.to_owned());
+            self.context.spawn(async move { sources.find_claims(&queue, &key).await });
+        }
+    }
+
+    fn follow<T: Send + Sync + 'static>(
+        &self,
+        cache: &Cache<T>,
+        queue: &Queue<String>,
+        key: &str,
+        matters: impl Fn(Change<'_, T>) -> bool + Send + 'static,
+    ) {
+        let (on_change, name, context) = (queue.clone(), key.to_owned(), self.context.clone());
+        cache.subscribe(move |change| {
+            if context.is_ended() {
+                return ControlFlow::Break(());
+            }
+            if matters(change) {
+                on_change.add(name.clone());
+            }
+            ControlFlow::Continue(())
+        });
+        let (cache, queue, key) = (cache.clone(), queue.clone(), key.to_owned());
+        self.context.spawn(async move {
+            cache.synced().await;
+            queue.add(key);
+        });
+    }
+
+    fn claims(&self) -> Claims {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_claims(&self, claims: Claims) {
+        *self.claims.lock().unwrap_or_else(PoisonError::into_inner) = claims;
+    }
+
+    /// Watches claims once the cluster knows the kind: it may be installed later, or never.
+    async fn find_claims(&self, queue: &Queue<String>, key: &str) {
+        let mut told = false;
+        loop {
+            let pause = match self.know_claims().await {
+                Ok(()) => break,
+                Err(error) if error.is_not_found() || error.is_denied() => {
+                    if !std::mem::replace(&mut told, true) {
+                        tell_no_claims(&error);
+                    }
+                    self.set_claims(Claims::None);
+                    queue.add(key.to_owned());
+                    CLAIMS_RECHECK
+                }
+                Err(error) => {
+                    warn!(error = %chain(&error), retry_in = ?RETRY, "cannot find out whether the cluster has ClusterClaims");
+                    RETRY
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+        let cache = self.managed.all(Scope::all());
+        self.follow(&cache, queue, key, |_| true);
+        self.set_claims(Claims::Watched(cache));
+        queue.add(key.to_owned());
+    }
+
+    /// Fails when claims cannot be listed.
+    async fn know_claims(&self) -> Result<(), ocm_runtime::Error> {
+        let claims = Api::<ClusterClaim>::all(self.client().clone());
+        let listed = claims.list_metadata(&ListParams::default().limit(1)).await;
+        listed.map(|_| ()).while_trying_to("list", || "ClusterClaims".into())
+    }
+
+    /// Whether everything has been read once.
+    pub(super) fn are_ready(&self) -> bool {
+        let claims = match self.claims() {
+            Claims::Off | Claims::None => true,
+            Claims::Unknown => false,
+            Claims::Watched(cache) => cache.is_synced(),
+        };
+        claims && self.nodes.is_synced() && self.namespaces.is_synced()
+    }
+
+    pub(super) async fn facts(&self) -> Result<Facts, StatusError> {
+        let version = self.client().apiserver_version().await;
+        let version = version.while_trying_to("get", || "the version of the managed cluster".into())?;
+        let claims = match self.claims() {
+            Claims::Watched(cache) => cache.list(),
+            Claims::Off | Claims::None | Claims::Unknown => Vec::new(),
+        };
+        Ok(Facts { version: version.git_version, nodes: self.nodes.list(), claims, namespaces: self.labelled() })
+    }
+
+    fn labelled(&self) -> BTreeSet<String> {
+        self.namespaces.list().iter().filter_map(|namespace| namespace.metadata.name.clone()).collect()
+    }
+
+    pub(super) async fn manage(&self, actions: &[Action]) -> Vec<Outcome> {
+        namespaces::apply(&Api::all(self.client().clone()), &self.label, actions).await
+    }
+}
+
+fn tell_no_claims(error: &ocm_runtime::Error) {
+    let error = chain(error);
+    info!(error, "reporting no ClusterClaims: this cluster does not know them or does not let the agent list them");
+}

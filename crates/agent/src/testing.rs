@@ -1,0 +1,76 @@
+//! What unit tests of several modules need.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    future::pending,
+    sync::{Arc, Mutex},
+};
+
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use p256::{
+    SecretKey,
+    pkcs8::{DecodePrivateKey as _, LineEnding},
+};
+use serde_json::{Value, json};
+
+/// The key of rcgen in SEC1, the form agents keep.
+pub(crate) fn sec1(key: &rcgen::KeyPair) -> String {
+    SecretKey::from_pkcs8_der(&key.serialize_der()).unwrap().to_sec1_pem(LineEnding::LF).unwrap().to_string()
+}
+
+/// A server that gives its answers in order, and remembers what it was asked.
+#[derive(Clone, Default)]
+pub(crate) struct Mock {
+    /// What is listed under which path; what is listed never changes.
+    listed: Arc<HashMap<&'static str, Value>>,
+    answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Mock {
+    pub(crate) fn answering(answers: Vec<(u16, Value)>) -> Self {
+        Self { answers: Arc::new(Mutex::new(answers.into())), ..Self::default() }
+    }
+
+    pub(crate) fn listing(mut self, path: &'static str, items: &Value) -> Self {
+        let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items});
+        Arc::make_mut(&mut self.listed).insert(path, list);
+        self
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let mock = self.clone();
+        let answer = move |request: Request<Body>| {
+            let mock = mock.clone();
+            async move {
+                match mock.listed.get(request.uri().path()) {
+                    Some(_) if request.uri().query().is_some_and(|query| query.contains("watch=")) => pending().await,
+                    Some(list) => Ok::<_, Infallible>(response(200, list)),
+                    None => Ok(mock.answer(&request)),
+                }
+            }
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    fn answer(&self, request: &Request<Body>) -> Response<Body> {
+        self.asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        let (code, body) = self.answers.lock().unwrap().pop_front().expect("a request too many");
+        response(code, &body)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn response(code: u16, body: &Value) -> Response<Body> {
+    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+/// The answer to a write that came too late.
+pub(crate) fn conflict() -> (u16, Value) {
+    (409, json!({"kind": "Status", "code": 409, "status": "Failure", "message": "", "reason": "Conflict"}))
+}

@@ -1,0 +1,105 @@
+//! A deleted AppliedManifestWork: deletes the objects it recorded, then lets the record go.
+//!
+//! What others have taken over, what was orphaned, and what is another object under the old name
+//! stays. Only records that carry this agent's id are touched.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    finalizers,
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork},
+};
+use ocm_runtime::{Controller, Error, Next, Result, Wiring, error::found, write};
+
+use super::{Shared, resources::Removal};
+
+/// The longest wait between two looks at objects that are being deleted.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How many objects of a record are deleted at a time.
+const AT_A_TIME: usize = 8;
+
+/// The controller; its keys are names of AppliedManifestWorks.
+#[derive(Debug)]
+pub(super) struct Applied {
+    shared: Shared,
+}
+
+impl Applied {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+
+    fn api(&self) -> Api<AppliedManifestWork> {
+        Api::all(self.shared.resources.client().clone())
+    }
+}
+
+impl Controller for Applied {
+    const NAME: &'static str = "applied-manifestwork";
+    type Key = String;
+    type Observed = Arc<AppliedManifestWork>;
+    type Plan = Vec<AppliedManifestResourceMeta>;
+    /// What is not gone yet.
+    type Applied = Vec<AppliedManifestResourceMeta>;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        let agent = self.shared.settings.agent_id.clone();
+        wiring.on(&self.shared.applied, move |change| {
+            let record = change.object();
+            (write::is_deleting(record.as_ref()) && record.spec.agent_id == agent).then(|| record.name_any())
+        });
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Arc<AppliedManifestWork>>> {
+        let record = self.shared.applied.named(key);
+        Ok(record.filter(|record| write::has_finalizer(record.as_ref(), finalizers::APPLIED_MANIFEST_WORK)))
+    }
+
+    fn plan(observed: &Arc<AppliedManifestWork>, _: Timestamp) -> Vec<AppliedManifestResourceMeta> {
+        recorded(observed)
+    }
+
+    async fn apply(
+        &self,
+        observed: &Arc<AppliedManifestWork>,
+        plan: Vec<AppliedManifestResourceMeta>,
+    ) -> Result<Vec<AppliedManifestResourceMeta>> {
+        let uid = observed.uid().unwrap_or_default();
+        let removals = stream::iter(plan).map(|resource| {
+            let uid = &uid;
+            async move {
+                let removal = self.shared.resources.remove(&resource, uid).await?;
+                Ok::<_, Error>((removal == Removal::Pending).then_some(resource))
+            }
+        });
+        removals.buffered(AT_A_TIME).try_filter_map(|pending| async move { Ok(pending) }).try_collect().await
+    }
+
+    async fn report(
+        &self,
+        observed: &Arc<AppliedManifestWork>,
+        pending: Vec<AppliedManifestResourceMeta>,
+        _: Timestamp,
+    ) -> Result<Next> {
+        let api = self.api();
+        if pending.is_empty() {
+            write::remove_finalizer(&api, observed.as_ref(), finalizers::APPLIED_MANIFEST_WORK).await?;
+            return Ok(Next::Change);
+        }
+        // What is still there is for people to see.
+        let mut new = observed.as_ref().clone();
+        new.status.get_or_insert_default().applied_resources = pending;
+        if let Some(Some(patched)) = found(write::patch_status(&api, observed.as_ref(), &new).await)? {
+            self.shared.applied.learn(patched);
+        }
+        Ok(Next::RetryWithin(LONGEST_WAIT))
+    }
+}
+
+fn recorded(record: &AppliedManifestWork) -> Vec<AppliedManifestResourceMeta> {
+    record.status.as_ref().map(|status| status.applied_resources.clone()).unwrap_or_default()
+}

@@ -1,0 +1,167 @@
+//! Gives up AppliedManifestWorks that no ManifestWork stands behind any more.
+//!
+//! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The
+//! record is kept for a grace period first, since a hub that lost its works may get them back.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{components, work::v1::AppliedManifestWork};
+use ocm_runtime::{Change, Controller, Error, Next, ObjectKey, Result, Wiring, write};
+use tracing::warn;
+
+use super::Shared;
+
+/// A grace period of this length or more means: never.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The controller; its keys are names of AppliedManifestWorks.
+#[derive(Debug)]
+pub(super) struct Eviction {
+    shared: Shared,
+}
+
+/// A record, and whether a ManifestWork of this hub stands behind it.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    record: Arc<AppliedManifestWork>,
+    is_wanted: bool,
+    grace: Duration,
+}
+
+/// What to do about a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// It is wanted: forget that it once was not.
+    Keep,
+    /// It is not wanted, since this time; look again after this long.
+    Wait { since: Timestamp, left: Duration },
+    /// It has not been wanted for too long.
+    Evict,
+}
+
+impl Eviction {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+
+    fn is_wanted(&self, record: &AppliedManifestWork) -> bool {
+        let settings = &self.shared.settings;
+        let work = &record.spec.manifest_work_name;
+        record.name_any() == components::applied_manifest_work_name(&settings.hub_hash, work)
+            && self.shared.works.get(&ObjectKey::new(&settings.cluster, work)).is_some()
+    }
+}
+
+impl Controller for Eviction {
+    const NAME: &'static str = "applied-manifestwork-eviction";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Plan;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        let agent = self.shared.settings.agent_id.clone();
+        wiring.on(&self.shared.applied, move |change| {
+            let record = change.object();
+            (record.spec.agent_id == agent).then(|| record.name_any())
+        });
+        let hub = self.shared.settings.hub_hash.clone();
+        wiring.on(&self.shared.works, move |change| {
+            let comes_or_goes = !matches!(change, Change::Updated { .. });
+            comes_or_goes.then(|| components::applied_manifest_work_name(&hub, &change.object().name_any()))
+        });
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let record = self.shared.applied.named(key).filter(|record| {
+            !write::is_deleting(record.as_ref()) && record.spec.agent_id == self.shared.settings.agent_id
+        });
+        Ok(record.map(|record| {
+            let is_wanted = self.is_wanted(&record);
+            Observed { record, is_wanted, grace: self.shared.settings.eviction_grace }
+        }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        if observed.is_wanted || observed.grace >= NEVER {
+            return Plan::Keep;
+        }
+        let status = observed.record.status.as_ref();
+        let since = status.and_then(|status| status.eviction_start_time.as_ref()).map_or(now, |time| time.0);
+        let grace = SignedDuration::try_from(observed.grace).unwrap_or(SignedDuration::MAX);
+        match Duration::try_from(grace - now.duration_since(since)) {
+            Ok(left) if left > Duration::ZERO => Plan::Wait { since, left },
+            _ => Plan::Evict,
+        }
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
+        if plan == Plan::Evict {
+            let work = &observed.record.spec.manifest_work_name;
+            warn!(work, "no ManifestWork on this hub stands behind it any more, deleting what it applied");
+            let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
+            write::delete(&api, observed.record.as_ref()).await?;
+        }
+        Ok(plan)
+    }
+
+    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Next> {
+        let since = match plan {
+            Plan::Keep => None,
+            Plan::Wait { since, .. } => Some(Time(since)),
+            Plan::Evict => return Ok(Next::Change),
+        };
+        let mut new = observed.record.as_ref().clone();
+        if since.is_some() || new.status.is_some() {
+            new.status.get_or_insert_default().eviction_start_time = since;
+        }
+        let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
+        if let Some(patched) = write::patch_status(&api, observed.record.as_ref(), &new).await? {
+            self.shared.applied.learn(patched);
+        }
+        match plan {
+            Plan::Wait { left, .. } => Ok(Next::After(left)),
+            Plan::Keep | Plan::Evict => Ok(Next::Change),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn observed(is_wanted: bool, since: Option<i64>, grace: Duration) -> Observed {
+        let mut record = AppliedManifestWork::default();
+        record.status.get_or_insert_default().eviction_start_time = since.map(|second| Time(at(second)));
+        Observed { record: Arc::new(record), is_wanted, grace }
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_record_that_is_wanted_is_kept() {
+        assert_eq!(Eviction::plan(&observed(true, Some(0), HOUR), at(99_999)), Plan::Keep);
+    }
+
+    #[test]
+    fn a_record_that_nobody_wants_is_kept_for_the_grace_period() {
+        let first = Eviction::plan(&observed(false, None, HOUR), at(1000));
+        assert_eq!(first, Plan::Wait { since: at(1000), left: HOUR });
+        let later = Eviction::plan(&observed(false, Some(1000), HOUR), at(1600));
+        assert_eq!(later, Plan::Wait { since: at(1000), left: Duration::from_secs(3000) });
+        assert_eq!(Eviction::plan(&observed(false, Some(1000), HOUR), at(4600)), Plan::Evict);
+    }
+
+    #[test]
+    fn a_hundred_years_mean_never() {
+        assert_eq!(Eviction::plan(&observed(false, Some(0), NEVER), at(99_999)), Plan::Keep);
+    }
+}

@@ -1,0 +1,146 @@
+//! The work half of the agent: applies ManifestWorks to the managed cluster and reports back.
+//!
+//! ```text
+//!  hub: ManifestWork ──watch──▶ works ──▶ managed cluster: AppliedManifestWork + the objects
+//!          ▲                      │                            │
+//!          └──── one status ──────┘        deleted ──▶ applied ─┴─▶ the objects go, then the record
+//! ```
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`works`] | the life of a ManifestWork: refuse, apply, report, delete |
+//! | [`applied`] | a deleted AppliedManifestWork: deletes what it recorded, then lets it go |
+//! | [`availability`] | looks from time to time whether what was applied is still there |
+//! | [`eviction`] | gives up what no ManifestWork stands behind any more, after a grace period |
+//! | [`update`] | the Update strategy: what to write for which kind |
+//! | [`manifest`], [`mapping`], [`ownership`], [`resources`], [`refusal`] | what these are made of |
+
+mod applied;
+mod availability;
+mod eviction;
+mod manifest;
+mod mapping;
+mod ownership;
+mod refusal;
+mod resources;
+mod status;
+mod update;
+mod works;
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use ocm_api::{
+    components, limits,
+    work::v1::{AppliedManifestWork, ManifestWork},
+};
+use ocm_runtime::{
+    Cache, Context, Watches,
+    client::{ClientError, Endpoint},
+    watch::Scope,
+};
+use sha2::{Digest as _, Sha256};
+
+use self::{mapping::Mapping, resources::Resources};
+
+/// How many works are in progress at a time, unless told otherwise.
+pub const DEFAULT_WORKERS: usize = 10;
+
+/// What the work half needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The cluster's name, which is its namespace on the hub.
+    pub cluster: String,
+    /// Tells hubs apart in the names of AppliedManifestWorks; see [`hub_hash`].
+    pub hub_hash: String,
+    /// Tells agents apart: only this agent touches AppliedManifestWorks that carry it.
+    pub agent_id: String,
+    /// How long an AppliedManifestWork without a ManifestWork is kept.
+    pub eviction_grace: Duration,
+    /// How often, at most, the agent looks whether what it applied is there.
+    pub status_sync: Duration,
+    /// How many works are in progress at a time.
+    pub workers: usize,
+}
+
+impl Settings {
+    /// The defaults of OCM for a cluster whose hub kubeconfig names this server. An agent without an
+    /// id of its own is known by its hub.
+    #[must_use]
+    pub fn new(cluster: &str, hub_server: &str, agent_id: &str) -> Self {
+        let hub_hash = hub_hash(hub_server);
+        let agent_id = if agent_id.is_empty() { hub_hash.clone() } else { agent_id.to_owned() };
+        Self {
+            cluster: cluster.into(),
+            hub_hash,
+            agent_id,
+            eviction_grace: limits::EVICTION_GRACE,
+            status_sync: limits::WORK_STATUS_SYNC,
+            workers: DEFAULT_WORKERS,
+        }
+    }
+}
+
+/// The hash of a hub: lower-case hexadecimal SHA-256 of the server address as its kubeconfig has it.
+#[must_use]
+pub fn hub_hash(hub_server: &str) -> String {
+    hex(&Sha256::digest(hub_server.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// What the controllers of this half share.
+#[derive(Clone, Debug)]
+struct Shared {
+    settings: Arc<Settings>,
+    hub: Watches,
+    works: Cache<ManifestWork>,
+    applied: Cache<AppliedManifestWork>,
+    resources: Resources,
+}
+
+/// Starts the controllers; they end with `context`. `hub` watches with the agent's identity on the
+/// hub, `managed` is the cluster to apply to.
+///
+/// # Errors
+/// [`ClientError`] when no client can be made for the managed cluster.
+pub fn start(context: &Context, hub: &Watches, managed: &Endpoint, settings: Settings) -> Result<(), ClientError> {
+    let client = managed.client(components::WORK_FIELD_MANAGER)?;
+    let watches = Watches::new(client.clone(), context.clone());
+    let workers = settings.workers;
+    let shared = Shared {
+        works: hub.within(&settings.cluster, Scope::all()),
+        applied: watches.all(Scope::all()),
+        resources: Resources::new(client.clone(), Mapping::new(client)),
+        settings: Arc::new(settings),
+        hub: hub.clone(),
+    };
+    context.run(works::Works::new(shared.clone()), workers);
+    context.run(applied::Applied::new(shared.clone()), workers);
+    context.run(availability::Availability::new(shared.clone()), workers);
+    context.run(eviction::Eviction::new(shared), 1);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_hub_is_that_of_its_server_address() {
+        assert_eq!(
+            hub_hash("https://127.0.0.1:16440"),
+            "fc8e7b5e19c9ea36bddfe8d244e87ffa53e2c6d7992bfcb75fe752b30b528972"
+        );
+    }
+
+    #[test]
+    fn an_agent_without_an_id_is_known_by_its_hub() {
+        let settings = Settings::new("c1", "https://hub", "");
+        assert_eq!(settings.agent_id, settings.hub_hash);
+    }
+}

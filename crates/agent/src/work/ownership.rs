@@ -1,0 +1,106 @@
+//! Who owns an applied object: owner references to AppliedManifestWorks.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
+use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
+
+/// What a work does about its owner reference on an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ownership {
+    /// The object goes when the work goes.
+    Owned(OwnerReference),
+    /// The object stays when the work goes: a reference that is there is taken off.
+    Orphaned(OwnerReference),
+}
+
+/// What the delete option of a work says about its objects.
+pub(super) fn decide(option: Option<&DeleteOption>, applied: &AppliedManifestWork) -> Ownership {
+    let reference = reference(applied);
+    match option.map(|option| &option.propagation_policy) {
+        Some(PropagationPolicy::Orphan) => Ownership::Orphaned(reference),
+        _ => Ownership::Owned(reference),
+    }
+}
+
+/// The reference an object carries when `applied` owns it.
+pub(super) fn reference(applied: &AppliedManifestWork) -> OwnerReference {
+    OwnerReference {
+        api_version: AppliedManifestWork::api_version(&()).into_owned(),
+        kind: AppliedManifestWork::kind(&()).into_owned(),
+        name: applied.metadata.name.clone().unwrap_or_default(),
+        uid: applied.metadata.uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}
+
+/// The owner references an object should have. Another uid under the same name is an owner that is
+/// gone: ours takes its place.
+pub(super) fn merged(present: &[OwnerReference], ownership: &Ownership) -> Vec<OwnerReference> {
+    match ownership {
+        Ownership::Orphaned(ours) => present.iter().filter(|other| !same_owner(other, ours)).cloned().collect(),
+        Ownership::Owned(ours) => with(present, ours),
+    }
+}
+
+fn with(present: &[OwnerReference], ours: &OwnerReference) -> Vec<OwnerReference> {
+    let mut references = present.to_vec();
+    match references.iter_mut().find(|other| same_owner(other, ours)) {
+        Some(known) if known.uid == ours.uid => {}
+        Some(outdated) => *outdated = ours.clone(),
+        None => references.push(ours.clone()),
+    }
+    references
+}
+
+/// Whether two references name the same owner: kind, group and name count, the uid does not.
+fn same_owner(a: &OwnerReference, b: &OwnerReference) -> bool {
+    a.name == b.name && a.kind == b.kind && group(a) == group(b)
+}
+
+fn group(reference: &OwnerReference) -> &str {
+    reference.api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether a reference names some AppliedManifestWork.
+pub(super) fn is_applied_work(reference: &OwnerReference) -> bool {
+    reference.kind == AppliedManifestWork::kind(&()) && group(reference) == AppliedManifestWork::group(&())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(name: &str, uid: &str) -> OwnerReference {
+        let mut applied = AppliedManifestWork::default();
+        applied.metadata.name = Some(name.into());
+        applied.metadata.uid = Some(uid.into());
+        reference(&applied)
+    }
+
+    #[test]
+    fn an_owned_object_gains_our_reference_beside_others() {
+        let other = owner("other", "1");
+        let references = merged(std::slice::from_ref(&other), &Ownership::Owned(owner("ours", "2")));
+        assert_eq!(references, [other, owner("ours", "2")]);
+    }
+
+    #[test]
+    fn a_reference_to_an_owner_that_is_gone_is_replaced() {
+        let references = merged(&[owner("ours", "old")], &Ownership::Owned(owner("ours", "new")));
+        assert_eq!(references, [owner("ours", "new")]);
+    }
+
+    #[test]
+    fn what_others_set_on_our_reference_is_kept() {
+        let mut present = owner("ours", "1");
+        present.block_owner_deletion = Some(true);
+        assert_eq!(merged(&[present.clone()], &Ownership::Owned(owner("ours", "1"))), [present]);
+    }
+
+    #[test]
+    fn an_orphaned_object_loses_our_reference_only() {
+        let other = owner("other", "1");
+        let references = merged(&[other.clone(), owner("ours", "2")], &Ownership::Orphaned(owner("ours", "3")));
+        assert_eq!(references, [other]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Works that ask for what this agent does not do yet.
+//!
+//! Such a work is not applied at all: treating a ReadOnly manifest as Update would empty the object
+//! it names, and leaving an executor out would apply with more rights than were asked for.
+
+use ocm_api::work::v1::{
+    DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec, PropagationPolicy, UpdateStrategyType,
+};
+
+/// The fields of a spec that ask for what is not built, with their values where that helps.
+pub(super) fn unsupported(spec: &ManifestWorkSpec) -> Vec<String> {
+    let mut fields = Vec::new();
+    if spec.executor.is_some() {
+        fields.push("spec.executor".to_owned());
+    }
+    fields.extend(spec.delete_option.as_ref().and_then(unsupported_delete_option));
+    for (index, config) in spec.manifest_configs.iter().enumerate() {
+        let path = format!("spec.manifestConfigs[{index}]");
+        fields.extend(unsupported_config(config).into_iter().map(|field| format!("{path}.{field}")));
+    }
+    fields
+}
+
+/// The field of a delete option that asks for what is not built.
+pub(super) fn unsupported_delete_option(option: &DeleteOption) -> Option<String> {
+    match &option.propagation_policy {
+        PropagationPolicy::Foreground | PropagationPolicy::Orphan => None,
+        other => Some(format!("spec.deleteOption.propagationPolicy ({other})")),
+    }
+}
+
+fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
+    let mut fields = Vec::new();
+    match config.update_strategy.as_ref().map(|strategy| &strategy.type_) {
+        None | Some(UpdateStrategyType::Update) => {}
+        Some(other) => fields.push(format!("updateStrategy.type ({other})")),
+    }
+    if !config.feedback_rules.is_empty() {
+        fields.push("feedbackRules".to_owned());
+    }
+    match &config.feedback_scrape_type {
+        None | Some(FeedbackScrapeType::Poll) => {}
+        Some(other) => fields.push(format!("feedbackScrapeType ({other})")),
+    }
+    if !config.condition_rules.is_empty() {
+        fields.push("conditionRules".to_owned());
+    }
+    fields
+}
+
+/// What to tell the owner of a work that is refused; `None` when nothing speaks against it.
+pub(super) fn reason(spec: &ManifestWorkSpec) -> Option<String> {
+    let fields = unsupported(spec);
+    if !fields.is_empty() {
+        return Some(format!(
+            "Not applied: this agent does not support {} yet. What an earlier version of this work applied is kept \
+             as it is. Remove the field to have the work applied",
+            fields.join(", ")
+        ));
+    }
+    let empty = spec.workload.manifests.is_empty();
+    empty.then(|| {
+        "Not applied: spec.workload.manifests is empty. Add the objects to apply, or delete the work to remove what \
+         it applied earlier"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::work::v1::ManifestWorkSpec;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(mut value: Value) -> ManifestWorkSpec {
+        value["workload"] = json!({"manifests": [{"kind": "ConfigMap"}]});
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn refused(value: Value) -> Vec<String> {
+        unsupported(&spec(value))
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_by_the_name_of_its_field() {
+        let id = json!({"resource": "configmaps", "name": "a"});
+        let executor =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
+        assert_eq!(refused(json!({"executor": executor})), ["spec.executor"]);
+        assert_eq!(
+            refused(json!({"deleteOption": {"propagationPolicy": "SelectivelyOrphan"}})),
+            ["spec.deleteOption.propagationPolicy (SelectivelyOrphan)"]
+        );
+        for strategy in ["CreateOnly", "ServerSideApply", "ReadOnly", "FromTheFuture"] {
+            assert_eq!(
+                refused(json!({"manifestConfigs": [{"resourceIdentifier": id, "updateStrategy": {"type": strategy}}]})),
+                [format!("spec.manifestConfigs[0].updateStrategy.type ({strategy})")]
+            );
+        }
+        assert_eq!(
+            refused(json!({"manifestConfigs": [
+                {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Watch"},
+                {"resourceIdentifier": id, "conditionRules": [{"type": "WellKnownConditions", "condition": "Complete"}]}
+            ]})),
+            [
+                "spec.manifestConfigs[0].feedbackRules",
+                "spec.manifestConfigs[0].feedbackScrapeType (Watch)",
+                "spec.manifestConfigs[1].conditionRules"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_built_is_not_refused() {
+        let id = json!({"resource": "configmaps", "name": "a"});
+        assert_eq!(reason(&spec(json!({}))), None);
+        assert_eq!(reason(&spec(json!({"deleteOption": {"propagationPolicy": "Orphan"}}))), None);
+        let poll =
+            json!({"resourceIdentifier": id, "feedbackScrapeType": "Poll", "updateStrategy": {"type": "Update"}});
+        assert_eq!(reason(&spec(json!({"manifestConfigs": [poll]}))), None);
+    }
+
+    #[test]
+    fn an_empty_work_is_refused_with_the_next_step() {
+        let reason = reason(&ManifestWorkSpec::default()).unwrap();
+        assert!(reason.contains("spec.workload.manifests is empty"), "{reason}");
+    }
+}

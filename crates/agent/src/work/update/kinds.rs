@@ -1,0 +1,286 @@
+//! What is compared and written, kind by kind.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use kube::core::{DynamicObject, GroupVersionKind};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::UpdateError;
+use crate::work::hex;
+
+/// Annotation by which a change of a spec is noticed although the server has added defaults to it.
+const SPEC_HASH: &str = "operator.openshift.io/spec-hash";
+/// An administrator's choice of the default storage class outlives what a manifest says.
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const EPHEMERAL_PROFILE: &str = "security.openshift.io/csi-ephemeral-volume-profile";
+const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+
+/// How the body of a kind is compared and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// Never updated: the metadata is all a manifest can change.
+    Ignored,
+    /// These sections are replaced when one of them differs; the others are left alone.
+    Sections(&'static [&'static str]),
+    Service,
+    ConfigMap,
+    Secret,
+    ClusterRole,
+    Binding,
+    StorageClass,
+    CsiDriver,
+    WebhookConfiguration,
+    /// Everything but metadata and status.
+    Whole,
+}
+
+impl Body {
+    pub(super) fn of(gvk: &GroupVersionKind) -> Self {
+        match (gvk.group.as_str(), gvk.version.as_str(), gvk.kind.as_str()) {
+            ("", "v1", "Namespace" | "Pod" | "ServiceAccount") => Self::Ignored,
+            ("", "v1", "Service") => Self::Service,
+            ("", "v1", "ConfigMap") => Self::ConfigMap,
+            ("", "v1", "Secret") => Self::Secret,
+            ("networking.k8s.io", "v1", "NetworkPolicy")
+            | ("policy", "v1", "PodDisruptionBudget")
+            | ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+            | (
+                "admissionregistration.k8s.io",
+                "v1" | "v1beta1",
+                "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding",
+            )
+            | ("monitoring.coreos.com", _, "ServiceMonitor" | "PrometheusRule" | "Alertmanager" | "Prometheus")
+            | ("snapshot.storage.k8s.io", _, "VolumeSnapshotClass") => Self::Sections(&["spec"]),
+            ("rbac.authorization.k8s.io", "v1", "Role") => Self::Sections(&["rules"]),
+            ("rbac.authorization.k8s.io", "v1", "ClusterRole") => Self::ClusterRole,
+            ("rbac.authorization.k8s.io", "v1", "RoleBinding" | "ClusterRoleBinding") => Self::Binding,
+            ("storage.k8s.io", "v1", "StorageClass") => Self::StorageClass,
+            ("storage.k8s.io", "v1", "CSIDriver") => Self::CsiDriver,
+            (
+                "admissionregistration.k8s.io",
+                "v1",
+                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+            ) => Self::WebhookConfiguration,
+            _ => Self::Whole,
+        }
+    }
+
+    /// Brings a manifest into the form in which it is compared and written.
+    pub(super) fn prepare(self, manifest: &mut DynamicObject) -> Result<(), UpdateError> {
+        match self {
+            Self::Service => annotate_spec_hash(manifest),
+            Self::CsiDriver => {
+                annotate_spec_hash(manifest);
+                check_ephemeral_profile(manifest)?;
+            }
+            Self::Secret => fold_string_data(&mut manifest.data)?,
+            Self::Binding => default_binding_groups(&mut manifest.data),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Lets metadata on the cluster win where it belongs to the cluster's administrator.
+    pub(super) fn keep_present_metadata(self, present: &DynamicObject, manifest: &mut DynamicObject) {
+        let chosen = present.metadata.annotations.as_ref().is_some_and(|map| map.contains_key(DEFAULT_CLASS));
+        if self == Self::StorageClass && chosen {
+            manifest.metadata.annotations.iter_mut().for_each(|map| _ = map.remove(DEFAULT_CLASS));
+        }
+    }
+
+    /// Whether what has to change cannot be changed in place.
+    pub(super) fn must_recreate(self, present: &DynamicObject, manifest: &DynamicObject) -> bool {
+        match self {
+            Self::Secret => secret_type(&present.data) != secret_type(&manifest.data),
+            Self::StorageClass => ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"]
+                .iter()
+                .any(|field| differs_where_given(&present.data, &manifest.data, field)),
+            Self::CsiDriver => spec_hash(present) != spec_hash(manifest),
+            _ => false,
+        }
+    }
+
+    /// Merges the manifest's body into the object's; returns whether anything changed.
+    pub(super) fn merge(self, present: &mut Value, manifest: &Value, metadata_changed: bool) -> bool {
+        match self {
+            Self::Ignored | Self::CsiDriver => false,
+            Self::Sections(sections) => replace_sections(present, manifest, sections),
+            Self::Service => merge_service(present, manifest, metadata_changed),
+            Self::ConfigMap => merge_config_map(present, manifest),
+            Self::Secret => merge_secret(present, manifest),
+            Self::ClusterRole => merge_cluster_role(present, manifest),
+            Self::Binding => replace_sections(present, manifest, &["subjects", "roleRef"]),
+            Self::StorageClass => merge_storage_class(present, manifest),
+            Self::WebhookConfiguration => merge_webhooks(present, manifest),
+            Self::Whole => replace_whole(present, manifest),
+        }
+    }
+}
+
+/// Replaces the sections of `present` that differ; a section that the manifest lacks goes.
+fn replace_sections(present: &mut Value, manifest: &Value, sections: &[&str]) -> bool {
+    sections.iter().fold(false, |changed, section| set(present, section, manifest.get(*section).cloned()) | changed)
+}
+
+/// Sets or removes a field; an absent one equals an empty one.
+fn set(object: &mut Value, field: &str, value: Option<Value>) -> bool {
+    let before = object.get(field);
+    if before == value.as_ref() || (is_empty(before) && is_empty(value.as_ref())) {
+        return false;
+    }
+    if let Some(map) = object.as_object_mut() {
+        match value {
+            Some(value) => _ = map.insert(field.to_owned(), value),
+            None => _ = map.remove(field),
+        }
+    }
+    true
+}
+
+fn is_empty(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn replace_whole(present: &mut Value, manifest: &Value) -> bool {
+    let status = present.get("status").cloned();
+    let mut wanted = manifest.clone();
+    // The status is the cluster's; what a manifest says there is not for us to write.
+    set(&mut wanted, "status", status);
+    let changed = *present != wanted;
+    *present = wanted;
+    changed
+}
+
+fn annotate_spec_hash(manifest: &mut DynamicObject) {
+    let spec = manifest.data.get("spec").unwrap_or(&Value::Null).to_string();
+    let hash = hex(&Sha256::digest(spec.as_bytes()));
+    manifest.metadata.annotations.get_or_insert_default().insert(SPEC_HASH.into(), hash);
+}
+
+fn spec_hash(object: &DynamicObject) -> Option<&String> {
+    object.metadata.annotations.as_ref()?.get(SPEC_HASH)
+}
+
+fn check_ephemeral_profile(manifest: &DynamicObject) -> Result<(), UpdateError> {
+    let modes = manifest.data.pointer("/spec/volumeLifecycleModes").and_then(Value::as_array);
+    let ephemeral = modes.is_some_and(|modes| modes.iter().any(|mode| mode == "Ephemeral"));
+    let labelled = manifest.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(EPHEMERAL_PROFILE));
+    if ephemeral && !labelled { Err(UpdateError::EphemeralProfile) } else { Ok(()) }
+}
+
+/// The spec on the cluster is full of what the server added, so only what can be told apart counts;
+/// then the manifest's spec replaces it, and the server keeps the addresses it gave.
+fn merge_service(present: &mut Value, manifest: &Value, metadata_changed: bool) -> bool {
+    let selector = |object: &Value| object.pointer("/spec/selector").cloned();
+    let kind = |object: &Value| object.pointer("/spec/type").cloned().unwrap_or_else(|| json!("ClusterIP"));
+    let differs = metadata_changed || selector(present) != selector(manifest) || kind(present) != kind(manifest);
+    if differs {
+        set(present, "spec", manifest.get("spec").cloned());
+    }
+    differs
+}
+
+/// Two certificates that OpenShift puts into config maps are not a manifest's to remove.
+fn merge_config_map(present: &mut Value, manifest: &Value) -> bool {
+    let mut data = manifest.get("data").cloned();
+    for injected in ["ca-bundle.crt", "service-ca.crt"] {
+        let ours = data.as_ref().is_some_and(|data| data.get(injected).is_some());
+        if let Some(certificate) = present.pointer("/data").and_then(|data| data.get(injected)).filter(|_| !ours) {
+            let certificate = certificate.clone();
+            let map = data.get_or_insert_with(|| json!({}));
+            map[injected] = certificate;
+        }
+    }
+    set(present, "data", data) | set(present, "binaryData", manifest.get("binaryData").cloned())
+}
+
+fn secret_type(data: &Value) -> &str {
+    data.get("type").and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or("Opaque")
+}
+
+/// Moves `stringData`, which is only ever written, into `data`, which is what comes back.
+fn fold_string_data(secret: &mut Value) -> Result<(), UpdateError> {
+    let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|map| map.remove("stringData")) else {
+        return Ok(());
+    };
+    let mut data = match secret.get("data") {
+        Some(Value::Object(data)) => data.clone(),
+        _ => Map::new(),
+    };
+    for (key, text) in texts {
+        let encoded = json!(BASE64.encode(text.as_str().unwrap_or_default()));
+        if data.get(&key).is_some_and(|other| *other != encoded) {
+            return Err(UpdateError::SecretConflict(key));
+        }
+        data.insert(key, encoded);
+    }
+    secret["data"] = Value::Object(data);
+    Ok(())
+}
+
+/// The controller for service account tokens fills in keys that a manifest does not know.
+fn merge_secret(present: &mut Value, manifest: &Value) -> bool {
+    let wanted = manifest.get("data").cloned();
+    if secret_type(present) != SERVICE_ACCOUNT_TOKEN {
+        return set(present, "data", wanted);
+    }
+    let mut data = present.get("data").cloned().unwrap_or_else(|| json!({}));
+    if let (Some(data), Some(Value::Object(wanted))) = (data.as_object_mut(), wanted) {
+        data.extend(wanted);
+    }
+    set(present, "data", Some(data))
+}
+
+/// The rules of an aggregated role are made by the cluster.
+fn merge_cluster_role(present: &mut Value, manifest: &Value) -> bool {
+    let aggregation = manifest.get("aggregationRule").cloned();
+    let aggregated = !is_empty(aggregation.as_ref());
+    let changed = set(present, "aggregationRule", aggregation);
+    if aggregated { changed } else { replace_sections(present, manifest, &["rules"]) | changed }
+}
+
+/// Fills in the API groups that the server would.
+fn default_binding_groups(binding: &mut Value) {
+    let group = json!("rbac.authorization.k8s.io");
+    if let Some(role) = binding.get_mut("roleRef").and_then(Value::as_object_mut) {
+        role.entry("apiGroup").or_insert_with(|| group.clone());
+    }
+    let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if matches!(subject.get("kind").and_then(Value::as_str), Some("User" | "Group")) {
+            subject.entry("apiGroup").or_insert_with(|| group.clone());
+        }
+    }
+}
+
+fn differs_where_given(present: &Value, manifest: &Value, field: &str) -> bool {
+    manifest.get(field).is_some_and(|wanted| present.get(field) != Some(wanted))
+}
+
+fn merge_storage_class(present: &mut Value, manifest: &Value) -> bool {
+    let fields = manifest.as_object().into_iter().flatten().filter(|(field, _)| *field != "status");
+    fields.fold(false, |changed, (field, value)| set(present, field, Some(value.clone())) | changed)
+}
+
+/// Certificates that somebody has put into the webhooks stay where the manifest has none.
+fn merge_webhooks(present: &mut Value, manifest: &Value) -> bool {
+    let mut webhooks = manifest.get("webhooks").cloned().unwrap_or_else(|| json!([]));
+    for webhook in webhooks.as_array_mut().into_iter().flatten() {
+        let bundle = present_bundle(present, webhook.get("name"));
+        if let (Some(bundle), Some(config)) = (bundle, webhook.get_mut("clientConfig").and_then(Value::as_object_mut)) {
+            config.entry("caBundle").or_insert(bundle);
+        }
+    }
+    set(present, "webhooks", Some(webhooks))
+}
+
+fn present_bundle(present: &Value, name: Option<&Value>) -> Option<Value> {
+    let webhooks = present.get("webhooks")?.as_array()?;
+    let webhook = webhooks.iter().find(|webhook| webhook.get("name") == name)?;
+    webhook.pointer("/clientConfig/caBundle").cloned()
+}

@@ -1,0 +1,55 @@
+//! Merging a manifest's metadata into an object's.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::work::ownership::{self, Ownership};
+
+/// A key of a manifest with this ending asks for the key without it to be removed.
+const REMOVAL: char = '-';
+
+/// Merges labels, annotations and owner references; returns whether anything changed.
+pub(super) fn merge(present: &mut ObjectMeta, manifest: &ObjectMeta, ownership: &Ownership) -> bool {
+    let labels = merge_map(&mut present.labels, manifest.labels.as_ref());
+    let annotations = merge_map(&mut present.annotations, manifest.annotations.as_ref());
+    let before = present.owner_references.clone().unwrap_or_default();
+    let mut owners = before.clone();
+    for reference in manifest.owner_references.iter().flatten() {
+        owners = ownership::merged(&owners, &Ownership::Owned(reference.clone()));
+    }
+    let owners = ownership::merged(&owners, ownership);
+    let owned = owners != before;
+    if owned {
+        present.owner_references = Some(owners);
+    }
+    labels | annotations | owned
+}
+
+fn merge_map(present: &mut Option<BTreeMap<String, String>>, wanted: Option<&BTreeMap<String, String>>) -> bool {
+    let mut changed = false;
+    for (key, value) in wanted.into_iter().flatten() {
+        let map = present.get_or_insert_default();
+        changed |= match key.strip_suffix(REMOVAL) {
+            Some(removed) => map.remove(removed).is_some(),
+            None => map.insert(key.clone(), value.clone()).as_ref() != Some(value),
+        };
+    }
+    changed
+}
+
+/// Takes out the keys that ask for a removal: there is nothing to remove from a new object.
+pub(super) fn strip_removals(metadata: &mut ObjectMeta) {
+    for map in [&mut metadata.labels, &mut metadata.annotations].into_iter().flatten() {
+        map.retain(|key, _| !key.ends_with(REMOVAL));
+    }
+}
+
+/// Sets our owner reference on an object to be created, if the work owns it.
+pub(super) fn own(metadata: &mut ObjectMeta, ownership: &Ownership) {
+    let present = metadata.owner_references.clone().unwrap_or_default();
+    let owners = ownership::merged(&present, ownership);
+    if owners != present {
+        metadata.owner_references = Some(owners);
+    }
+}

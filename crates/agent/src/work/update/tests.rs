@@ -1,0 +1,213 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::work::manifest;
+
+fn owner() -> Ownership {
+    Ownership::Owned(OwnerReference {
+        api_version: "work.open-cluster-management.io/v1".into(),
+        kind: "AppliedManifestWork".into(),
+        name: "hash-work".into(),
+        uid: "1".into(),
+        ..OwnerReference::default()
+    })
+}
+
+fn wanted(value: Value) -> Object {
+    manifest::read(&[value.into()]).remove(0).content.unwrap()
+}
+
+/// The object on the cluster: what was created of a manifest, and what the cluster added.
+fn present(value: Value, additions: Value) -> DynamicObject {
+    let mut created = serde_json::to_value(to_create(&wanted(value), &owner()).unwrap()).unwrap();
+    merge(&mut created, additions);
+    serde_json::from_value(created).unwrap()
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn change(present: &DynamicObject, value: Value) -> Change {
+    to_update(present, &wanted(value), &owner()).unwrap()
+}
+
+fn updated(present: &DynamicObject, value: Value) -> Value {
+    match change(present, value) {
+        Change::Update(object) => serde_json::to_value(object).unwrap(),
+        other => panic!("expected an update, got {other:?}"),
+    }
+}
+
+fn object(api_version: &str, kind: &str, body: Value) -> Value {
+    let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "b"}});
+    merge(&mut value, body);
+    value
+}
+
+#[test]
+fn labels_and_annotations_are_merged_and_a_trailing_dash_removes() {
+    let old =
+        present(object("v1", "ConfigMap", json!({})), json!({"metadata": {"labels": {"theirs": "1", "old": "1"}}}));
+    let new = updated(&old, object("v1", "ConfigMap", json!({"metadata": {"labels": {"ours": "1", "old-": ""}}})));
+    assert_eq!(new["metadata"]["labels"], json!({"theirs": "1", "ours": "1"}));
+}
+
+#[test]
+fn a_new_object_has_no_keys_that_ask_for_a_removal() {
+    let created =
+        to_create(&wanted(object("v1", "ConfigMap", json!({"metadata": {"labels": {"x-": "", "y": "1"}}}))), &owner());
+    assert_eq!(created.unwrap().metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["y"]);
+}
+
+#[test]
+fn an_orphaned_object_is_created_without_an_owner() {
+    let Ownership::Owned(reference) = owner() else { unreachable!() };
+    let created = to_create(&wanted(object("v1", "ConfigMap", json!({}))), &Ownership::Orphaned(reference)).unwrap();
+    assert_eq!(created.metadata.owner_references, None);
+}
+
+#[test]
+fn finalizers_and_what_the_server_keeps_are_left_alone() {
+    let additions = json!({"metadata": {"finalizers": ["f"], "resourceVersion": "5", "managedFields": []}});
+    let old = present(object("v1", "ConfigMap", json!({"data": {"a": "1"}})), additions);
+    let new = updated(&old, object("v1", "ConfigMap", json!({"data": {"a": "2"}})));
+    assert_eq!(new["metadata"]["finalizers"], json!(["f"]));
+    assert_eq!(new["metadata"]["resourceVersion"], "5");
+    assert_eq!(new["metadata"].get("managedFields"), None);
+}
+
+#[test]
+fn the_body_of_pods_namespaces_and_service_accounts_is_never_updated() {
+    for kind in ["Pod", "Namespace", "ServiceAccount"] {
+        let old = present(object("v1", kind, json!({"spec": {"a": 1}})), json!({}));
+        assert_eq!(change(&old, object("v1", kind, json!({"spec": {"a": 2}}))), Change::Nothing, "{kind}");
+    }
+}
+
+#[test]
+fn a_config_map_loses_keys_that_its_manifest_lost_but_keeps_injected_certificates() {
+    let additions = json!({"data": {"ca-bundle.crt": "injected"}, "immutable": false});
+    let old = present(object("v1", "ConfigMap", json!({"data": {"a": "1", "b": "2"}})), additions);
+    let new = updated(&old, object("v1", "ConfigMap", json!({"data": {"a": "1"}})));
+    assert_eq!(new["data"], json!({"a": "1", "ca-bundle.crt": "injected"}));
+    assert_eq!(new["immutable"], false, "sections that the manifest is not about stay");
+}
+
+#[test]
+fn string_data_of_a_secret_is_folded_into_data() {
+    let manifest = object("v1", "Secret", json!({"stringData": {"a": "hello"}}));
+    let created = to_create(&wanted(manifest.clone()), &owner()).unwrap();
+    assert_eq!(created.data, json!({"data": {"a": "aGVsbG8="}}));
+    let old = present(manifest.clone(), json!({"type": "Opaque"}));
+    assert_eq!(change(&old, manifest), Change::Nothing);
+    let both = object("v1", "Secret", json!({"data": {"a": "eA=="}, "stringData": {"a": "y"}}));
+    assert_eq!(to_create(&wanted(both), &owner()), Err(UpdateError::SecretConflict("a".into())));
+}
+
+#[test]
+fn a_secret_of_another_type_is_made_anew() {
+    let old = present(object("v1", "Secret", json!({"type": "Opaque"})), json!({}));
+    assert!(matches!(change(&old, object("v1", "Secret", json!({"type": "example.com/x"}))), Change::Recreate(_)));
+}
+
+#[test]
+fn a_service_account_token_keeps_the_keys_its_controller_made() {
+    let manifest = object("v1", "Secret", json!({"type": SERVICE_ACCOUNT_TOKEN_TYPE}));
+    let old = present(manifest.clone(), json!({"data": {"token": "eA=="}}));
+    assert_eq!(change(&old, manifest), Change::Nothing);
+}
+
+const SERVICE_ACCOUNT_TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
+
+#[test]
+fn a_service_is_updated_when_its_manifest_changes_and_not_for_what_the_server_added() {
+    let manifest =
+        |port: u16| object("v1", "Service", json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": port}]}}));
+    let old = present(manifest(80), json!({"spec": {"clusterIP": "10.0.0.1", "type": "ClusterIP"}}));
+    assert_eq!(change(&old, manifest(80)), Change::Nothing);
+    let new = updated(&old, manifest(81));
+    assert_eq!(new["spec"], json!({"selector": {"a": "b"}, "ports": [{"port": 81}]}));
+    let hash = old.metadata.annotations.as_ref().unwrap()["operator.openshift.io/spec-hash"].clone();
+    assert_eq!(hash.len(), 64);
+    assert_ne!(new["metadata"]["annotations"]["operator.openshift.io/spec-hash"], hash);
+}
+
+#[test]
+fn the_rules_of_an_aggregated_cluster_role_are_the_clusters() {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let manifest = object(rbac, "ClusterRole", json!({"aggregationRule": {"clusterRoleSelectors": [{}]}, "rules": []}));
+    let old = present(manifest.clone(), json!({"rules": [{"verbs": ["get"]}]}));
+    assert_eq!(change(&old, manifest), Change::Nothing);
+    let plain = object(rbac, "ClusterRole", json!({"rules": [{"verbs": ["list"]}]}));
+    let old = present(plain, json!({"rules": [{"verbs": ["get"]}]}));
+    let new = updated(&old, object(rbac, "ClusterRole", json!({"rules": [{"verbs": ["list"]}]})));
+    assert_eq!(new["rules"], json!([{"verbs": ["list"]}]));
+}
+
+#[test]
+fn bindings_are_compared_with_the_groups_the_server_fills_in() {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let body = json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"}]});
+    let manifest = object(rbac, "RoleBinding", body);
+    let old = present(manifest.clone(), json!({}));
+    assert_eq!(old.data["roleRef"]["apiGroup"], "rbac.authorization.k8s.io");
+    assert_eq!(change(&old, manifest), Change::Nothing);
+}
+
+#[test]
+fn a_storage_class_keeps_the_administrators_choice_of_default_and_is_made_anew_when_it_must() {
+    let class = |body: Value| object("storage.k8s.io/v1", "StorageClass", body);
+    let key = "storageclass.kubernetes.io/is-default-class";
+    let manifest = class(json!({"provisioner": "p", "metadata": {"annotations": {key: "true"}}}));
+    let old =
+        present(manifest.clone(), json!({"metadata": {"annotations": {key: "false"}}, "reclaimPolicy": "Delete"}));
+    assert_eq!(change(&old, manifest), Change::Nothing);
+    assert!(matches!(change(&old, class(json!({"provisioner": "other"}))), Change::Recreate(_)));
+    let grown = updated(&old, class(json!({"provisioner": "p", "allowVolumeExpansion": true})));
+    assert_eq!((grown["allowVolumeExpansion"].clone(), grown["reclaimPolicy"].clone()), (json!(true), json!("Delete")));
+}
+
+#[test]
+fn a_csi_driver_is_made_anew_when_its_spec_changes_and_needs_a_profile_when_ephemeral() {
+    let driver = |spec: Value| object("storage.k8s.io/v1", "CSIDriver", json!({"spec": spec}));
+    let old = present(driver(json!({"attachRequired": true})), json!({"spec": {"podInfoOnMount": false}}));
+    assert_eq!(change(&old, driver(json!({"attachRequired": true}))), Change::Nothing);
+    assert!(matches!(change(&old, driver(json!({"attachRequired": false}))), Change::Recreate(_)));
+    let ephemeral = wanted(driver(json!({"volumeLifecycleModes": ["Ephemeral"]})));
+    assert_eq!(to_create(&ephemeral, &owner()), Err(UpdateError::EphemeralProfile));
+}
+
+#[test]
+fn webhooks_keep_certificates_that_were_put_into_them() {
+    let api = "admissionregistration.k8s.io/v1";
+    let manifest = |url: &str| {
+        object(
+            api,
+            "ValidatingWebhookConfiguration",
+            json!({"webhooks": [{"name": "w", "clientConfig": {"url": url}}]}),
+        )
+    };
+    let mut old = present(manifest("https://a"), json!({}));
+    old.data["webhooks"][0]["clientConfig"]["caBundle"] = json!("QQ==");
+    assert_eq!(change(&old, manifest("https://a")), Change::Nothing);
+    let new = updated(&old, manifest("https://b"));
+    assert_eq!(new["webhooks"][0]["clientConfig"], json!({"url": "https://b", "caBundle": "QQ=="}));
+}
+
+#[test]
+fn any_other_kind_becomes_what_its_manifest_says_but_keeps_its_status() {
+    let old =
+        present(object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}})), json!({"status": {"ok": true}}));
+    assert_eq!(change(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}}))), Change::Nothing);
+    let new = updated(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1}, "status": {"ok": false}})));
+    assert_eq!((new["spec"].clone(), new["status"].clone()), (json!({"a": 1}), json!({"ok": true})));
+}

@@ -1,0 +1,104 @@
+//! The life of a ManifestWork on this cluster.
+//!
+//! A work that nobody deletes is refused, with a reason, or applied: finalizer first, then the
+//! AppliedManifestWork that will own its objects, then the objects, then one status. A deleted work
+//! waits until the AppliedManifestWork, and with it every object, is gone. Both go through one
+//! queue, so that a work is never applied and deleted at the same time.
+
+mod apply;
+mod observe;
+mod plan;
+mod report;
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    components, finalizers,
+    work::v1::{AppliedManifestWork, ManifestWork},
+};
+use ocm_runtime::{
+    Change, Controller, Error, Next, Wiring,
+    write::{has_finalizer, is_deleting},
+};
+
+pub(super) use self::{apply::Applied, observe::Observed, plan::Plan};
+use super::Shared;
+
+/// The controller; its keys are names of ManifestWorks.
+#[derive(Debug)]
+pub(super) struct Works {
+    shared: Shared,
+}
+
+impl Works {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+
+    fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.shared.hub.client().clone(), &self.shared.settings.cluster)
+    }
+
+    fn applied_works(&self) -> Api<AppliedManifestWork> {
+        Api::all(self.shared.resources.client().clone())
+    }
+}
+
+impl Controller for Works {
+    const NAME: &'static str = "manifestwork";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        let queue = wiring.queue();
+        wiring.on(&self.shared.works, move |change| {
+            let name = change.object().name_any();
+            let concerns = concerns(change);
+            if concerns {
+                // A new spec is not to be held up by what went wrong with the old one.
+                queue.forget(&name);
+            }
+            concerns.then_some(name)
+        });
+        let prefix = components::applied_manifest_work_name(&self.shared.settings.hub_hash, "");
+        wiring.on(&self.shared.applied, move |change| {
+            let work = change.object().metadata.name.as_ref()?.strip_prefix(&prefix)?.to_owned();
+            matches!(change, Change::Deleted(_)).then_some(work)
+        });
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>, Error> {
+        observe::observe(self, key).await
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan::plan(observed)
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, Error> {
+        apply::apply(self, observed, plan).await
+    }
+
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next, Error> {
+        report::report(self, observed, applied, now).await
+    }
+}
+
+/// Whether a change of a work is one to act on: its status is our own doing.
+fn concerns(change: Change<'_, ManifestWork>) -> bool {
+    match change {
+        Change::Added(_) => true,
+        Change::Updated { old, new } => {
+            old.spec != new.spec
+                || old.metadata.labels != new.metadata.labels
+                || is_deleting(old.as_ref()) != is_deleting(new.as_ref())
+                // Gained is our own doing; lost is somebody else's, and puts the objects at risk.
+                || (has_finalizer(old.as_ref(), finalizers::MANIFEST_WORK)
+                    && !has_finalizer(new.as_ref(), finalizers::MANIFEST_WORK))
+        }
+        Change::Deleted(_) => false,
+    }
+}

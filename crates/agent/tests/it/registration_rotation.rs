@@ -1,0 +1,110 @@
+//! New certificates for old.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use ocm_api::secrets;
+use ocm_testing::eventually;
+use serde_json::json;
+
+use crate::registration_world::{World, clock, later, name};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_about_to_expire_is_renewed_without_a_restart() -> Result<()> {
+    let world = World::new().await?;
+    let clock = clock();
+    let agent = world.join(world.config(), clock.clone()).await?;
+    let old = world.secret().await?.context("no secret")?;
+    let start = clock.now();
+
+    later(&clock, 300 * DAY);
+    world.touch_secret("looked-at").await?;
+    let requests = world.request_count(2).await?;
+    let renewal = requests.iter().find(|request| request.spec.username == Some(world.user())).context("no renewal")?;
+    // What is issued is issued by the machine's clock.
+    clock.set(start);
+    world.approve(renewal).await?;
+    assert_eq!(world.condition("ClusterCertificateRotated", "True").await?, "ClientCertificateUpdated");
+    let new = world.secret().await?.context("no secret")?;
+    assert_ne!((&old["tls.crt"], &old["tls.key"]), (&new["tls.crt"], &new["tls.key"]));
+    assert_eq!(new["looked-at"], "x", "what others keep there stays");
+    eventually("the files are new", || async {
+        std::fs::read_to_string(world.hub_dir().join("tls.crt")).is_ok_and(|text| text == new["tls.crt"])
+    })
+    .await?;
+
+    // It still hears from the hub and still writes to it.
+    let renewed = world.lease().await?.spec.and_then(|spec| spec.renew_time);
+    later(&clock, Duration::from_secs(5));
+    let patch = Patch::Merge(json!({"spec": {"leaseDurationSeconds": 50}}));
+    world.clusters().patch(&world.cluster, &PatchParams::default(), &patch).await?;
+    eventually("the lease is renewed again", || async {
+        anyhow::Ok(world.lease().await?.spec.and_then(|spec| spec.renew_time) != renewed)
+    })
+    .await?;
+    assert_eq!(world.own_requests().await?.len(), 2);
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_expired_certificate_it_starts_over_with_the_bootstrap_kubeconfig() -> Result<()> {
+    let world = World::new().await?;
+    let clock = clock();
+    let agent = world.join(world.config(), clock.clone()).await?;
+    let start = clock.now();
+    let first = world.request_count(1).await?.remove(0);
+
+    later(&clock, 400 * DAY);
+    world.touch_secret("looked-at").await?;
+    let user = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+    let request = eventually("there is a request with the bootstrap identity", || async {
+        let requests = world.own_requests().await?;
+        let mut by_bootstrap = requests.into_iter().filter(|request| request.spec.username.as_deref() == Some(user));
+        anyhow::Ok(by_bootstrap.find(|request| name(request) != name(&first)))
+    })
+    .await?;
+    clock.set(start);
+    world.approve(&request).await?;
+    let renewed = world.lease().await?.spec.and_then(|spec| spec.renew_time);
+    later(&clock, Duration::from_secs(5));
+    eventually("it is connected again", || async {
+        anyhow::Ok(world.lease().await?.spec.and_then(|spec| spec.renew_time) != renewed)
+    })
+    .await?;
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_bootstrap_secret_makes_it_ask_again() -> Result<()> {
+    let world = World::new().await?;
+    let secrets: Api<Secret> = world.secrets();
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.into());
+    secret.string_data = Some([("kubeconfig".to_owned(), "old".to_owned())].into());
+    secrets.create(&PostParams::default(), &secret).await?;
+    let agent = world.join(world.config(), ocm_runtime::Clock::System).await?;
+
+    // The same hub under another name, for which the agent's own kubeconfig will not do.
+    let mut bootstrap = world.bootstrap().await?;
+    bootstrap.clusters[0].name = "renamed".into();
+    bootstrap.contexts[0].context.as_mut().context("no context")?.cluster = "renamed".into();
+    ocm_testing::write_kubeconfig(&bootstrap, world.bootstrap_path())?;
+    let patch = Patch::Merge(json!({"stringData": {"kubeconfig": "new"}}));
+    secrets.patch(secrets::BOOTSTRAP_HUB_KUBECONFIG, &PatchParams::default(), &patch).await?;
+
+    let requests = world.request_count(2).await?;
+    world.approve(&requests[0]).await?;
+    world.approve(&requests[1]).await?;
+    eventually("the secret has the new kubeconfig", || async {
+        anyhow::Ok(world.secret().await?.is_some_and(|secret| secret["kubeconfig"].contains("name: renamed")))
+    })
+    .await?;
+    agent.stop().await
+}

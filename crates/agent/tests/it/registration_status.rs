@@ -1,0 +1,92 @@
+//! What the agent reports.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use ocm_api::cluster::v1alpha1::{ClusterClaim, ClusterClaimSpec};
+use ocm_runtime::Clock;
+use ocm_testing::eventually;
+use serde_json::json;
+
+use crate::registration_world::{World, looks_again};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_and_nodes_are_reported_as_they_come() -> Result<()> {
+    let world = World::new().await?;
+    let agent = world.join(world.config(), Clock::System).await?;
+    let claims: Api<ClusterClaim> = Api::all(world.managed_client.clone());
+    let name = format!("{}.example.com", world.cluster);
+    let claim = ClusterClaim::new(&name, ClusterClaimSpec { value: Some("x".into()) });
+    claims.create(&PostParams::default(), &claim).await?;
+    let nodes: Api<Node> = Api::all(world.managed_client.clone());
+    let mut node = Node::default();
+    node.metadata.name = Some(format!("{}-node", world.cluster));
+    nodes.create(&PostParams::default(), &node).await?;
+    let resource = format!("example.com/{}", world.cluster);
+    let resources = json!({"status": {"capacity": {&resource: "2k"}, "allocatable": {&resource: "1k"}}});
+    let node_name = node.metadata.name.context("no name")?;
+    nodes.patch_status(&node_name, &PatchParams::default(), &Patch::Merge(resources)).await?;
+
+    eventually("the hub knows both", || async {
+        let status = world.managed_cluster().await?.status.unwrap_or_default();
+        let claimed = status.cluster_claims.iter().any(|claim| claim.name == name && claim.value == "x");
+        let capacity = status.capacity.get(&resource).map(|quantity| quantity.0.as_str());
+        let allocatable = status.allocatable.get(&resource).map(|quantity| quantity.0.as_str());
+        anyhow::Ok(claimed && capacity == Some("2k") && allocatable == Some("1k"))
+    })
+    .await?;
+    nodes.delete(&node_name, &kube::api::DeleteParams::default()).await?;
+    claims.delete(&name, &kube::api::DeleteParams::default()).await?;
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_of_cluster_sets_are_kept_and_let_go() -> Result<()> {
+    let world = World::new().await?;
+    let agent = world.join(world.config(), Clock::System).await?;
+    let name = format!("{}-managed", world.cluster);
+    world.patch_status(json!({"managedNamespaces": [{"clusterSet": "set1", "name": name}]})).await?;
+    eventually("the entry says it is there", || async {
+        let entries = world.managed_cluster().await?.status.unwrap_or_default().managed_namespaces;
+        anyhow::Ok(
+            entries
+                .first()
+                .is_some_and(|entry| entry.conditions.iter().any(|found| found.reason == "NamespaceApplied")),
+        )
+    })
+    .await?;
+    assert_eq!(label_of(&world, &name).await?.as_deref(), Some("true"));
+
+    world.patch_status(json!({"managedNamespaces": null})).await?;
+    eventually("it is let go", || async { anyhow::Ok(label_of(&world, &name).await?.as_deref() == Some("false")) })
+        .await?;
+    agent.stop().await
+}
+
+async fn label_of(world: &World, name: &str) -> Result<Option<String>> {
+    let namespaces: Api<Namespace> = Api::all(world.managed_client.clone());
+    let labels = namespaces.get(name).await?.metadata.labels.unwrap_or_default();
+    let hash = ocm_agent::work::hub_hash(&world.hub.url());
+    Ok(labels.get(&ocm_api::labels::managed_namespace(&hash)).cloned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_is_denied_later_is_no_longer_reported() -> Result<()> {
+    let world = World::bare().await?;
+    let config = world.config();
+    let agent = world.join(config, Clock::System).await?;
+    let looks = agent.looks("cluster-lease");
+    let denied = json!({
+        "type": "HubAcceptedManagedCluster", "status": "False", "reason": "HubClusterAdminDenied",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    world.patch_status(json!({"conditions": [denied]})).await?;
+    eventually("the agent has seen it", || async { agent.looks("cluster-lease") > looks }).await?;
+    looks_again(&agent, "cluster-status", 0).await?;
+    let conditions = world.managed_cluster().await?.status.unwrap_or_default().conditions;
+    assert_eq!(conditions.len(), 1, "nothing is written back: {conditions:?}");
+    agent.stop().await
+}

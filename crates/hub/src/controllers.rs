@@ -1,0 +1,233 @@
+//! The controllers of a hub as a table, and choosing among them.
+
+use std::fmt;
+
+use ocm_api::feature_gates::{DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP};
+use ocm_runtime::{Context, Controller};
+
+use crate::registration::{
+    Parts, WORKERS, clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController,
+    csr::CsrController, default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
+    shared_roles::SharedRolesController, taints::TaintController,
+};
+
+/// Component of the controllers that let clusters in and watch over them.
+pub const REGISTRATION: &str = "registration";
+
+/// One controller: what it is called, what it reads and what it writes.
+#[derive(Clone, Copy)]
+pub struct ControllerInfo {
+    /// Its name on the command line, in logs and in metrics.
+    pub name: &'static str,
+    /// The component it is part of; naming the component names all of its controllers.
+    pub component: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// The feature gate that switches it.
+    pub gate: Option<&'static str>,
+    /// The kinds it watches.
+    pub watches: &'static [&'static str],
+    /// What it writes.
+    pub writes: &'static [&'static str],
+    /// Where its code is.
+    pub source: &'static str,
+    start: fn(&Context, &Parts),
+}
+
+impl fmt::Debug for ControllerInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControllerInfo").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl ControllerInfo {
+    /// Starts it, unless its feature gate is off. Says whether it did.
+    pub(crate) fn start(&self, context: &Context, parts: &Parts) -> bool {
+        let on = self.gate.is_none_or(|gate| parts.config.gates.enabled(gate));
+        if on {
+            (self.start)(context, parts);
+        }
+        on
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.component == name
+    }
+}
+
+/// Every controller there is.
+pub const CONTROLLERS: &[ControllerInfo] = &[
+    ControllerInfo {
+        name: ClusterController::NAME,
+        component: REGISTRATION,
+        summary: "gives accepted clusters a namespace and rights, and takes them back",
+        gate: None,
+        watches: &[
+            "managedclusters",
+            "clusterroles",
+            "clusterrolebindings",
+            "rolebindings",
+            "manifestworks (metadata)",
+        ],
+        writes: &[
+            "namespaces",
+            "managedclusters (finalizer)",
+            "managedclusters/status (HubAcceptedManagedCluster)",
+            "clusterroles",
+            "clusterrolebindings",
+            "rolebindings",
+        ],
+        source: "registration/cluster",
+        start: |context, parts| context.run(ClusterController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: SharedRolesController::NAME,
+        component: REGISTRATION,
+        summary: "keeps the two cluster roles that all clusters share",
+        gate: None,
+        watches: &["managedclusters", "clusterroles"],
+        writes: &["clusterroles"],
+        source: "registration/shared_roles.rs",
+        start: |context, parts| context.run(SharedRolesController::new(parts), 1),
+    },
+    ControllerInfo {
+        name: TaintController::NAME,
+        component: REGISTRATION,
+        summary: "taints clusters that are ill or silent",
+        gate: None,
+        watches: &["managedclusters"],
+        writes: &["managedclusters (spec.taints)"],
+        source: "registration/taints.rs",
+        start: |context, parts| context.run(TaintController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: LeaseController::NAME,
+        component: REGISTRATION,
+        summary: "makes the leases of clusters, and notices when they run out",
+        gate: None,
+        watches: &["managedclusters", "leases"],
+        writes: &["leases", "managedclusters/status (ManagedClusterConditionAvailable)", "events"],
+        source: "registration/lease.rs",
+        start: |context, parts| context.run(LeaseController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: ClockController::NAME,
+        component: REGISTRATION,
+        summary: "compares the clocks of agents with the hub's",
+        gate: None,
+        watches: &["managedclusters", "leases"],
+        writes: &["managedclusters/status (ManagedClusterConditionClockSynced)"],
+        source: "registration/clock.rs",
+        start: |context, parts| context.run(ClockController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: ClusterSetController::NAME,
+        component: REGISTRATION,
+        summary: "counts the clusters of cluster sets",
+        gate: None,
+        watches: &["managedclustersets", "managedclusters"],
+        writes: &["managedclustersets/status (ClusterSetEmpty)"],
+        source: "registration/cluster_set.rs",
+        start: |context, parts| context.run(ClusterSetController::new(parts), 1),
+    },
+    ControllerInfo {
+        name: DefaultSetsController::NAME,
+        component: REGISTRATION,
+        summary: "keeps the cluster sets default and global",
+        gate: Some(DEFAULT_CLUSTER_SET),
+        watches: &["managedclustersets"],
+        writes: &["managedclustersets"],
+        source: "registration/default_sets.rs",
+        start: |context, parts| context.run(DefaultSetsController::new(parts), 1),
+    },
+    ControllerInfo {
+        name: CsrController::NAME,
+        component: REGISTRATION,
+        summary: "approves the renewal of agents' certificates",
+        gate: None,
+        watches: &["certificatesigningrequests"],
+        writes: &["subjectaccessreviews", "certificatesigningrequests/approval"],
+        source: "registration/csr",
+        start: |context, parts| context.run(CsrController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: GcController::NAME,
+        component: REGISTRATION,
+        summary: "deletes what belongs to a cluster together with it",
+        gate: Some(RESOURCE_CLEANUP),
+        watches: &["managedclusters"],
+        writes: &[
+            "managedclusters (finalizer)",
+            "managedclusters/status (Deleting)",
+            "deletion of managedclusteraddons and manifestworks, or as configured",
+        ],
+        source: "registration/gc",
+        start: |context, parts| context.run(GcController::new(parts), WORKERS),
+    },
+];
+
+/// A name that is neither a controller's nor a component's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown controller {name:?}; this hub has {known}")]
+pub struct UnknownController {
+    /// The name as given.
+    pub name: String,
+    /// The names that exist, for the message.
+    pub known: String,
+}
+
+/// The controllers that a list of names chooses, each name a controller's or a component's and each entry one name or
+/// several with commas between them. No name at all chooses every controller.
+///
+/// # Errors
+/// [`UnknownController`], which lists the names there are.
+pub fn select(names: &[String]) -> Result<Vec<&'static ControllerInfo>, UnknownController> {
+    let names: Vec<_> =
+        names.iter().flat_map(|entry| entry.split(',')).map(str::trim).filter(|name| !name.is_empty()).collect();
+    if let Some(name) = names.iter().find(|name| !CONTROLLERS.iter().any(|controller| controller.is_called(name))) {
+        return Err(UnknownController { name: (*name).into(), known: known() });
+    }
+    let is_chosen =
+        |controller: &&ControllerInfo| names.is_empty() || names.iter().any(|name| controller.is_called(name));
+    Ok(CONTROLLERS.iter().filter(is_chosen).collect())
+}
+
+fn known() -> String {
+    let controllers = CONTROLLERS.iter().map(|controller| controller.name).collect::<Vec<_>>().join(", ");
+    format!("{controllers}, and {REGISTRATION} for all of these")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(names: &[&str]) -> Result<Vec<&'static str>, UnknownController> {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        Ok(select(&names)?.into_iter().map(|controller| controller.name).collect())
+    }
+
+    #[test]
+    fn no_name_and_the_components_name_choose_every_controller() {
+        assert_eq!(selected(&[]).unwrap().len(), CONTROLLERS.len());
+        assert_eq!(selected(&["registration"]).unwrap().len(), CONTROLLERS.len());
+    }
+
+    #[test]
+    fn names_choose_controllers_in_any_order_and_with_commas() {
+        assert_eq!(selected(&["cluster-lease, managed-cluster"]).unwrap(), ["managed-cluster", "cluster-lease"]);
+        assert_eq!(selected(&["csr-approval", "csr-approval", ""]).unwrap(), ["csr-approval"]);
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_names_there_are() {
+        let error = selected(&["cluster-lease,lease"]).unwrap_err().to_string();
+        assert!(error.starts_with("unknown controller \"lease\"; this hub has managed-cluster, "), "{error}");
+        assert!(error.ends_with("and registration for all of these"), "{error}");
+    }
+
+    #[test]
+    fn no_two_controllers_have_the_same_name() {
+        let names: std::collections::BTreeSet<_> = CONTROLLERS.iter().map(|controller| controller.name).collect();
+        assert_eq!(names.len(), CONTROLLERS.len());
+    }
+}

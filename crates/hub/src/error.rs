@@ -1,0 +1,67 @@
+//! What can go wrong in a controller of the hub, and what the driver then does about it.
+
+use std::sync::Arc;
+
+use ocm_apimachinery::selector;
+use ocm_runtime::{Class, Classified};
+
+/// An error of a controller.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A request to the API server failed.
+    #[error(transparent)]
+    Api(#[from] ocm_runtime::Error),
+    /// The decision was made on an object that another controller of this hub has written since. Nothing was sent.
+    #[error("failed to write {noun}: another controller of this hub has just written it")]
+    Stale {
+        /// The object, for people.
+        noun: String,
+    },
+    /// A cluster set selects clusters in a way that cannot be understood.
+    #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
+    Selector {
+        /// The set's name.
+        set: String,
+        /// What is wrong.
+        #[source]
+        source: selector::Error,
+    },
+    /// A cluster set has a selector type that this version does not know.
+    #[error("failed to read which clusters belong to ManagedClusterSet {set}: selector type {type_:?} is not known")]
+    SelectorType {
+        /// The set's name.
+        set: String,
+        /// The type as written.
+        type_: String,
+    },
+    /// An error that a condition tells too.
+    #[error(transparent)]
+    Shared(Arc<Self>),
+}
+
+impl From<Arc<Self>> for Error {
+    fn from(error: Arc<Self>) -> Self {
+        Arc::try_unwrap(error).unwrap_or_else(Self::Shared)
+    }
+}
+
+/// The result of a step of a controller.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Classified for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Api(error) => error.class(),
+            Self::Shared(error) => error.class(),
+            Self::Stale { .. } => Class::Conflict,
+            Self::Selector { .. } | Self::SelectorType { .. } => Class::Invalid,
+        }
+    }
+}
+
+impl Error {
+    /// Whether somebody else wrote first, so that deciding again is all it takes.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.class() == Class::Conflict
+    }
+}

@@ -1,0 +1,37 @@
+//! The feature gates that a hub process knows.
+
+use ocm_api::feature_gates::{self, DEFAULT_CLUSTER_SET, GateSet, RESOURCE_CLEANUP};
+use ocm_runtime::feature_gates::Known;
+
+/// Gates whose feature is here.
+const BUILT: [&str; 2] = [DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP];
+
+/// Every gate of the hub's registration and work controllers, in the form [`ocm_runtime::feature_gates`] reads.
+///
+/// A gate whose feature is not built yet stays off, and whoever switches it on finds it in
+/// [`not_built`](ocm_runtime::feature_gates::FeatureGates::not_built).
+#[must_use]
+pub fn known() -> Vec<Known> {
+    let gates = [GateSet::HubRegistration, GateSet::HubWork].into_iter().flat_map(feature_gates::of);
+    gates.map(|gate| Known { name: gate.name, default: gate.default, built: BUILT.contains(&gate.name) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_runtime::feature_gates::FeatureGates;
+
+    use super::*;
+
+    #[test]
+    fn what_is_built_is_on_by_default_and_the_rest_says_that_it_is_not_built() {
+        let gates = FeatureGates::parse(&known(), &["ClusterProfile=true".into()]).unwrap();
+        assert!(gates.enabled(DEFAULT_CLUSTER_SET) && gates.enabled(RESOURCE_CLEANUP));
+        assert!(!gates.enabled(feature_gates::CLUSTER_PROFILE));
+        assert_eq!(gates.not_built, [feature_gates::CLUSTER_PROFILE]);
+    }
+
+    #[test]
+    fn every_gate_said_to_be_built_exists() {
+        assert!(BUILT.iter().all(|name| known().iter().any(|gate| gate.name == *name)));
+    }
+}

@@ -1,0 +1,96 @@
+//! Writing what was planned. What fails for an accepted cluster is kept for its condition.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use ocm_api::cluster::v1::ManagedCluster;
+use ocm_runtime::{error::found, write};
+
+use super::{
+    ClusterController,
+    observe::{Observed, Standing},
+    plan::{NamespaceStep, Plan, Waits},
+};
+use crate::{
+    error::{Error, Result},
+    registration::rbac,
+};
+
+/// What writing led to.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(super) standing: Standing,
+    /// The cluster as last written.
+    pub(super) cluster: Option<Arc<ManagedCluster>>,
+    pub(super) waits: Waits,
+    /// What stands between an accepted cluster and its rights.
+    pub(super) errors: Vec<Error>,
+}
+
+impl ClusterController {
+    pub(super) async fn write(&self, observed: &Observed, mut plan: Plan) -> Result<Applied> {
+        let mut applied = Applied::nothing(observed, plan.waits);
+        if let Err(error) = self.write_namespace(plan.namespace.take()).await {
+            applied.note(error)?;
+            return Ok(applied);
+        }
+        if let (Some(old), Some(new)) = (&observed.cluster, plan.claim.take()) {
+            let claimed = self.parts.writer.patch(old, &new).await?;
+            applied.cluster = claimed.map(Arc::new).or(applied.cluster);
+        }
+        let release = plan.release.take();
+        for result in self.write_rights(plan).await {
+            result.or_else(|error| applied.note(error))?;
+        }
+        if let (Some(old), Some(new)) = (&observed.cluster, release) {
+            self.release(old, &new).await?;
+        }
+        Ok(applied)
+    }
+
+    async fn write_namespace(&self, step: Option<NamespaceStep>) -> Result<()> {
+        let api: Api<Namespace> = Api::all(self.parts.client.clone());
+        match step {
+            Some(NamespaceStep::Create(new)) => write::create(&api, &new).await.map(|_| ())?,
+            Some(NamespaceStep::Label { old, new }) => write::patch(&api, &old, &new).await.map(|_| ())?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// The role before its binding, since nobody may bind what does not exist.
+    async fn write_rights(&self, plan: Plan) -> [Result<()>; 4] {
+        let client = &self.parts.client;
+        [
+            rbac::run(plan.role, client, &self.roles).await,
+            rbac::run(plan.role_binding, client, &self.role_bindings).await,
+            rbac::run(plan.registration, client, &self.bindings).await,
+            rbac::run(plan.work, client, &self.bindings).await,
+        ]
+    }
+
+    /// A cluster that is gone meanwhile is fine.
+    async fn release(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<()> {
+        match self.parts.writer.patch(old, new).await {
+            Err(Error::Api(error)) => Ok(found(Err::<(), _>(error)).map(|_| ())?),
+            result => result.map(|_| ()),
+        }
+    }
+}
+
+impl Applied {
+    /// Before anything is written.
+    pub(super) fn nothing(observed: &Observed, waits: Waits) -> Self {
+        Self { standing: observed.standing, cluster: observed.cluster.clone(), waits, errors: Vec::new() }
+    }
+
+    /// Keeps an error for the condition of an accepted cluster; any other, and every conflict, ends the run.
+    fn note(&mut self, error: Error) -> Result<()> {
+        if self.standing != Standing::Accepted || error.is_conflict() {
+            return Err(error);
+        }
+        self.errors.push(error);
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! Lets clusters in and out: namespace, rights and finalizer of a cluster, and condition `HubAcceptedManagedCluster`.
+//!
+//! `spec.hubAcceptsClient` of the cluster → [`observe`] (what the hub keeps for it now) → [`plan`] (what of it must
+//! change) → [`apply`] → [`report`]. An accepted cluster gets a namespace and four RBAC objects; a denied one keeps a
+//! role to look at itself; a deleted one keeps nothing but its namespace. As long as works are left in the namespace,
+//! the agent keeps the right to clean them up.
+
+mod apply;
+mod observe;
+mod plan;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
+use ocm_api::{cluster::v1::ManagedCluster, conditions};
+use ocm_runtime::{Cache, Change, Controller, Next, Wiring, write};
+
+use self::{apply::Applied, observe::Observed, plan::Plan};
+use super::{
+    Parts,
+    sources::{self, WorkMeta, cluster_of},
+    status::condition,
+};
+use crate::error::{Error, Result};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ClusterController {
+    parts: Parts,
+    clusters: Cache<ManagedCluster>,
+    roles: Cache<ClusterRole>,
+    role_bindings: Cache<ClusterRoleBinding>,
+    bindings: Cache<RoleBinding>,
+    works: Cache<WorkMeta>,
+}
+
+impl ClusterController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        Self {
+            clusters: sources::clusters(&parts.watches),
+            roles: sources::cluster_roles(&parts.watches),
+            role_bindings: sources::cluster_role_bindings(&parts.watches),
+            bindings: sources::role_bindings(&parts.watches),
+            works: sources::works(&parts.watches),
+            parts: parts.clone(),
+        }
+    }
+}
+
+impl Controller for ClusterController {
+    const NAME: &'static str = "managed-cluster";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        wiring.on(&self.clusters, |change| concerns(change).then(|| name(change.object())));
+        wiring.on(&self.roles, |change| cluster_of(change.object().as_ref()));
+        wiring.on(&self.role_bindings, |change| cluster_of(change.object().as_ref()));
+        wiring.on(&self.bindings, |change| cluster_of(change.object().as_ref()));
+        let clusters = self.clusters.clone();
+        wiring.on(&self.works, move |change| awaited_work(&clusters, change));
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        self.gather(key).await
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan::plan(observed)
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+        self.write(observed, plan).await
+    }
+
+    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+        if let Some((old, new)) = report::status(&applied, now) {
+            self.parts.writer.patch_status(&old, &new).await?;
+        }
+        report::next(applied)
+    }
+}
+
+fn name(cluster: &ManagedCluster) -> String {
+    cluster.metadata.name.clone().unwrap_or_default()
+}
+
+/// Whether a change of a cluster can change what the hub keeps for it; most changes are news of its health.
+fn concerns(change: Change<'_, ManagedCluster>) -> bool {
+    let relevant = |cluster: &ManagedCluster| {
+        let condition = condition(cluster, conditions::cluster::HUB_ACCEPTED).cloned();
+        let meta = &cluster.metadata;
+        (
+            meta.uid.clone(),
+            meta.deletion_timestamp.clone(),
+            meta.finalizers.clone(),
+            cluster.spec.hub_accepts_client,
+            condition,
+        )
+    };
+    match change {
+        Change::Updated { old, new } => relevant(old) != relevant(new),
+        Change::Added(_) | Change::Deleted(_) => true,
+    }
+}
+
+/// A work that is gone concerns its cluster only where the hub waits for works to go.
+fn awaited_work(clusters: &Cache<ManagedCluster>, change: Change<'_, WorkMeta>) -> Option<String> {
+    let Change::Deleted(work) = change else { return None };
+    let namespace = work.metadata.namespace.clone()?;
+    let waits = |cluster: &ManagedCluster| write::is_deleting(cluster) || !cluster.spec.hub_accepts_client;
+    clusters.named(&namespace).is_none_or(|cluster| waits(&cluster)).then_some(namespace)
+}

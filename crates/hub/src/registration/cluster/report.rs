@@ -1,0 +1,80 @@
+//! What condition `HubAcceptedManagedCluster` says, and when to look again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, limits, reasons::cluster as reasons};
+use ocm_runtime::{Class, Classified as _, Next, conditions::Finding, error::chain};
+
+use super::{apply::Applied, observe::Standing, plan::Waits};
+use crate::{
+    error::{Error, Result},
+    registration::status::{says_already, with_finding},
+};
+
+const ACCEPTED: &str = "An administrator of the hub has accepted this cluster; its namespace and rights are in place.";
+const DENIED: &str = "An administrator of the hub has denied this cluster, and its agent has lost its rights. To let it \
+                      in again, set spec.hubAcceptsClient to true.";
+
+const NAMESPACE_IS_LEAVING: &str = "The cluster is accepted, but its namespace is being deleted. The hub makes a new one, \
+                                    with the cluster's rights, once the old one is gone.";
+
+/// The cluster before and after, when its status must change.
+pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCluster>, ManagedCluster)> {
+    let old = applied.cluster.clone()?;
+    let finding = finding(applied)?;
+    // What went wrong is told in full each time; otherwise a wording is not worth a write.
+    if finding.reason != reasons::ERROR && says_already(&old, &finding) {
+        return None;
+    }
+    let new = with_finding(&old, finding, now);
+    Some((old, new))
+}
+
+/// `None` when it is too early to say.
+fn finding(applied: &Applied) -> Option<Finding> {
+    match applied.standing {
+        Standing::Accepted if applied.waits == Waits::ForSharedRoles => None,
+        Standing::Accepted if applied.waits == Waits::ForNamespace => Some(error(NAMESPACE_IS_LEAVING.into())),
+        Standing::Accepted if !applied.errors.is_empty() => Some(error(cause(&applied.errors))),
+        Standing::Accepted => Some(Finding::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
+        Standing::Refused(why) => Some(error(refusal(why))),
+        Standing::Denied if applied.waits == Waits::ForWorks => None,
+        Standing::Denied => Some(Finding::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
+        Standing::Gone | Standing::Leaving | Standing::Unknown => None,
+    }
+}
+
+fn error(message: String) -> Finding {
+    Finding::is_false(HUB_ACCEPTED, reasons::ERROR, message)
+}
+
+fn cause(errors: &[Error]) -> String {
+    let causes: Vec<_> = errors.iter().map(|error| chain(error)).collect();
+    let next = if is_lasting(errors) {
+        "Trying again would not help: correct the cause, or register the cluster under another name."
+    } else {
+        "The hub keeps trying."
+    };
+    format!("The cluster is accepted, but the hub could not give it everything it needs: {}. {next}", causes.join("; "))
+}
+
+fn refusal(why: &str) -> String {
+    format!("The cluster is accepted, but the hub gives it no rights: {why}. Register the cluster under another name.")
+}
+
+fn is_lasting(errors: &[Error]) -> bool {
+    errors.iter().all(|error| error.class() == Class::Invalid)
+}
+
+/// When to look again. An error that was told in the condition still counts as one.
+pub(super) fn next(applied: Applied) -> Result<Next> {
+    if let Some(error) = applied.errors.into_iter().min_by_key(|error| error.class() == Class::Invalid) {
+        return Err(error);
+    }
+    Ok(match applied.waits {
+        Waits::No => Next::Change,
+        Waits::ForSharedRoles => Next::Retry,
+        Waits::ForWorks | Waits::ForNamespace => Next::After(limits::CLUSTER_DELETION_RECHECK),
+    })
+}

@@ -1,0 +1,219 @@
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Time};
+use kube::core::Status;
+use ocm_api::{cluster::v1::ManagedCluster, finalizers, limits, reasons::cluster as reasons};
+use ocm_runtime::Next;
+
+use super::{
+    apply::Applied,
+    observe::{Observed, Rights, Standing, standing},
+    plan::{NamespaceStep, Plan, Waits, plan},
+    report,
+};
+use crate::{
+    error::Error,
+    registration::{
+        rbac::{Step, objects},
+        status::condition,
+        testing::{accepted, cluster, deleting, now, with_accepted},
+    },
+};
+
+fn labels() -> BTreeMap<String, String> {
+    BTreeMap::from([("team".to_owned(), "a".to_owned())])
+}
+
+/// Nothing made yet, no works, shared roles there.
+fn observed(cluster: Option<ManagedCluster>) -> Observed {
+    Observed {
+        name: "c1".into(),
+        standing: standing("c1", cluster.as_ref(), "hub"),
+        cluster: cluster.map(Arc::new),
+        namespace: None,
+        rights: Rights::default(),
+        shared_roles_exist: true,
+        works_remain: false,
+        labels: labels(),
+    }
+}
+
+fn with_rights(cluster: Option<ManagedCluster>) -> Observed {
+    let rights = Rights {
+        role: Some(Arc::new(objects::cluster_role("c1", true, &labels()))),
+        role_binding: Some(Arc::new(objects::cluster_role_binding("c1", &labels()))),
+        registration: Some(Arc::new(objects::registration_binding("c1", &labels()))),
+        work: Some(Arc::new(objects::work_binding("c1", &labels()))),
+    };
+    Observed { rights, namespace: Some(objects::namespace("c1", &labels())), ..observed(cluster) }
+}
+
+fn once_accepted() -> ManagedCluster {
+    with_accepted(&cluster("c1"), "True", reasons::HUB_CLUSTER_ADMIN_ACCEPTED)
+}
+
+fn complete() -> ManagedCluster {
+    let mut cluster = with_accepted(&accepted("c1"), "True", reasons::HUB_CLUSTER_ADMIN_ACCEPTED);
+    cluster.metadata.finalizers = Some(vec![finalizers::CLUSTER_API_RESOURCE_CLEANUP.into()]);
+    cluster
+}
+
+fn reported(observed: &Observed) -> Option<(String, String)> {
+    let applied = Applied::nothing(observed, plan(observed).waits);
+    let (_, new) = report::status(&applied, now())?;
+    let condition = condition(&new, "HubAcceptedManagedCluster")?.clone();
+    Some((condition.status, condition.reason))
+}
+
+#[test]
+fn a_cluster_that_nobody_has_accepted_gets_nothing() {
+    assert_eq!(observed(Some(cluster("c1"))).standing, Standing::Unknown);
+    assert_eq!(plan(&observed(Some(cluster("c1")))), Plan::default());
+}
+
+#[test]
+fn an_accepted_cluster_gets_namespace_finalizer_and_rights_and_its_condition_says_so() {
+    let observed = observed(Some(accepted("c1")));
+    let plan = plan(&observed);
+    let Some(NamespaceStep::Create(namespace)) = plan.namespace else { panic!() };
+    assert_eq!(*namespace, objects::namespace("c1", &labels()));
+    assert_eq!(plan.claim.unwrap().metadata.finalizers.unwrap(), [finalizers::CLUSTER_API_RESOURCE_CLEANUP]);
+    assert_eq!(plan.role, Some(Step::Create(Box::new(objects::cluster_role("c1", true, &labels())))));
+    assert!(matches!(plan.role_binding, Some(Step::Create(_))));
+    assert!(matches!(plan.registration, Some(Step::Create(_))));
+    assert_eq!(plan.work, Some(Step::Create(Box::new(objects::work_binding("c1", &labels())))));
+    assert_eq!(reported(&observed), Some(("True".into(), reasons::HUB_CLUSTER_ADMIN_ACCEPTED.into())));
+}
+
+#[test]
+fn a_cluster_that_has_everything_is_left_alone() {
+    let observed = with_rights(Some(complete()));
+    assert_eq!(plan(&observed), Plan::default());
+    assert_eq!(reported(&observed), None);
+}
+
+#[test]
+fn an_existing_namespace_keeps_its_labels_and_gets_ours() {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some("c1".into());
+    namespace.metadata.labels = Some(BTreeMap::from([("theirs".into(), "x".into())]));
+    let observed = Observed { namespace: Some(namespace), ..with_rights(Some(complete())) };
+    let Some(NamespaceStep::Label { new, .. }) = plan(&observed).namespace else { panic!() };
+    let labels: Vec<_> = new.metadata.labels.unwrap().into_keys().collect();
+    assert_eq!(labels, ["open-cluster-management.io/cluster-name", "team", "theirs"]);
+}
+
+#[test]
+fn nothing_is_bound_before_the_shared_roles_exist() {
+    let observed = Observed { shared_roles_exist: false, ..observed(Some(accepted("c1"))) };
+    assert_eq!(plan(&observed), Plan { waits: Waits::ForSharedRoles, ..Plan::default() });
+    assert_eq!(reported(&observed), None);
+    assert_eq!(report::next(Applied::nothing(&observed, Waits::ForSharedRoles)).unwrap(), Next::Retry);
+}
+
+#[test]
+fn a_cluster_named_like_a_namespace_of_kubernetes_gets_nothing_and_is_told_why() {
+    let named = accepted("kube-system");
+    let standing = standing("kube-system", Some(&named), "hub");
+    let observed = Observed { standing, ..observed(Some(named)) };
+    assert_eq!(plan(&observed), Plan::default());
+    assert_eq!(reported(&observed), Some(("False".into(), reasons::ERROR.into())));
+}
+
+#[test]
+fn a_denied_cluster_keeps_a_role_to_look_at_itself_and_loses_the_rest() {
+    let observed = with_rights(Some(once_accepted()));
+    let plan = plan(&observed);
+    let Some(Step::Update { new, .. }) = plan.role else { panic!() };
+    assert_eq!(new.rules, objects::cluster_role("c1", false, &labels()).rules);
+    assert_eq!(plan.role_binding, None);
+    assert!(matches!(plan.registration, Some(Step::Remove { .. })));
+    assert!(matches!(plan.work, Some(Step::Remove { release: true, .. })));
+    assert_eq!(reported(&observed), Some(("False".into(), reasons::HUB_CLUSTER_ADMIN_DENIED.into())));
+}
+
+#[test]
+fn a_cluster_denied_while_it_could_not_be_set_up_loses_its_rights_too() {
+    let failed = with_accepted(&cluster("c1"), "False", reasons::ERROR);
+    let observed = with_rights(Some(failed));
+    assert!(matches!(plan(&observed).registration, Some(Step::Remove { .. })));
+    assert_eq!(reported(&observed), Some(("False".into(), reasons::HUB_CLUSTER_ADMIN_DENIED.into())));
+}
+
+#[test]
+fn a_denied_cluster_with_works_keeps_the_work_binding_and_its_condition() {
+    let observed = Observed { works_remain: true, ..with_rights(Some(once_accepted())) };
+    assert!(matches!(plan(&observed).work, Some(Step::Remove { release: false, .. })));
+    assert_eq!(reported(&observed), None);
+    let next = report::next(Applied::nothing(&observed, plan(&observed).waits)).unwrap();
+    assert_eq!(next, Next::After(limits::CLUSTER_DELETION_RECHECK));
+}
+
+#[test]
+fn a_deleted_cluster_loses_its_rights_and_the_finalizer_once_its_works_are_gone() {
+    let leaving = deleting(complete(), &[finalizers::CLUSTER_API_RESOURCE_CLEANUP, "other"]);
+    let waiting = Observed { works_remain: true, ..with_rights(Some(leaving)) };
+    let early = plan(&waiting);
+    assert!(matches!(early.role, Some(Step::Remove { .. })));
+    assert!(matches!(early.registration, Some(Step::Remove { .. })));
+    assert!(matches!(early.work, Some(Step::Remove { release: false, .. })));
+    assert_eq!((early.release, early.namespace), (None, None));
+    let done = plan(&Observed { works_remain: false, ..waiting.clone() });
+    assert!(matches!(done.work, Some(Step::Remove { release: true, .. })));
+    assert_eq!(done.release.unwrap().metadata.finalizers.unwrap(), ["other"]);
+    assert_eq!(reported(&waiting), None);
+}
+
+#[test]
+fn a_work_binding_on_its_way_out_of_an_accepted_cluster_stays_until_the_works_are_gone() {
+    let mut observed = Observed { works_remain: true, ..with_rights(Some(complete())) };
+    let mut binding = objects::work_binding("c1", &labels());
+    binding.metadata.deletion_timestamp = Some(Time(now()));
+    observed.rights.work = Some(Arc::new(binding));
+    assert_eq!(plan(&observed), Plan { waits: Waits::ForWorks, ..Plan::default() });
+    observed.works_remain = false;
+    assert!(matches!(plan(&observed).work, Some(Step::Replace { .. })));
+}
+
+#[test]
+fn nothing_is_made_in_a_namespace_that_is_being_deleted_and_nothing_keeps_it_but_works() {
+    let mut observed = Observed { works_remain: true, ..with_rights(Some(complete())) };
+    let leaving = Some(Time(now()));
+    observed.namespace.as_mut().unwrap().metadata.deletion_timestamp = leaving.clone();
+    let mut binding = objects::work_binding("c1", &labels());
+    binding.metadata.deletion_timestamp = leaving;
+    observed.rights = Rights { work: Some(Arc::new(binding)), ..Rights::default() };
+    assert_eq!(plan(&observed), Plan { waits: Waits::ForNamespace, ..Plan::default() });
+    assert_eq!(reported(&observed), Some(("False".into(), reasons::ERROR.into())));
+    observed.works_remain = false;
+    assert!(matches!(plan(&observed).work, Some(Step::Remove { release: true, .. })));
+}
+
+#[test]
+fn rights_of_a_cluster_that_is_gone_are_removed() {
+    let plan = plan(&with_rights(None));
+    assert!(matches!(plan.role, Some(Step::Remove { .. })));
+    assert!(matches!(plan.role_binding, Some(Step::Remove { .. })));
+    assert!(matches!(plan.work, Some(Step::Remove { release: true, .. })));
+    assert_eq!(plan.release, None);
+}
+
+fn refused(code: u16, message: &str) -> Error {
+    let status = Status::failure(message, "").with_code(code).boxed();
+    let source = Box::new(kube::Error::Api(status));
+    ocm_runtime::Error::Request { verb: "create", noun: "Namespace c1".into(), source }.into()
+}
+
+#[test]
+fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
+    let observed = observed(Some(accepted("c1")));
+    let failed = |error| Applied { errors: vec![error], ..Applied::nothing(&observed, Waits::No) };
+    let message = |applied: &Applied| {
+        let (_, new) = report::status(applied, now()).unwrap();
+        condition(&new, "HubAcceptedManagedCluster").unwrap().message.clone()
+    };
+    let passing = failed(refused(403, "quota exceeded"));
+    assert!(message(&passing).contains("failed to create Namespace c1: quota exceeded. The hub keeps trying."));
+    assert!(report::next(passing).is_err());
+    assert!(message(&failed(refused(422, "bad name"))).contains("under another name"));
+}

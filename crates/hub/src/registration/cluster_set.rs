@@ -1,0 +1,145 @@
+//! Says of every cluster set whether it has clusters, and how many.
+//!
+//! A set changes, or a cluster comes, goes or gets other labels → count the clusters the set selects → condition
+//! `ClusterSetEmpty`. Every cluster counts, accepted or not.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
+    conditions::set::EMPTY,
+    reasons::set as reasons,
+};
+use ocm_runtime::{
+    Cache, Change, Controller, Next, Wiring,
+    conditions::{self, Finding},
+    write,
+};
+
+use super::{Parts, membership::Membership, sources};
+use crate::error::{Error, Result};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ClusterSetController {
+    parts: Parts,
+    sets: Cache<ManagedClusterSet>,
+    clusters: Cache<ManagedCluster>,
+}
+
+/// A set, and how many clusters it has.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    set: Arc<ManagedClusterSet>,
+    members: usize,
+}
+
+impl ClusterSetController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let sets = sources::sets(&parts.watches);
+        Self { sets, clusters: sources::clusters(&parts.watches), parts: parts.clone() }
+    }
+}
+
+impl Controller for ClusterSetController {
+    const NAME: &'static str = "cluster-set";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Finding;
+    type Applied = Finding;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        wiring.on(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
+        let sets = self.sets.clone();
+        wiring.on(&self.clusters, move |change| touched(&sets, change));
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
+        let membership = Membership::of(&set)?;
+        let clusters = self.clusters.list();
+        let members = clusters.iter().filter(|cluster| membership.includes(cluster.labels())).count();
+        Ok(Some(Observed { set, members }))
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Finding {
+        match observed.members {
+            0 => Finding::is_true(EMPTY, reasons::NO_CLUSTER_MATCHED, "No ManagedCluster belongs to this set"),
+            1 => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, "1 ManagedCluster belongs to this set"),
+            n => {
+                Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, format!("{n} ManagedClusters belong to this set"))
+            }
+        }
+    }
+
+    async fn apply(&self, _: &Observed, finding: Finding) -> Result<Finding> {
+        Ok(finding)
+    }
+
+    async fn report(&self, observed: &Observed, finding: Finding, now: Timestamp) -> Result<Next> {
+        let mut new = ManagedClusterSet::clone(&observed.set);
+        conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
+        let api: Api<ManagedClusterSet> = Api::all(self.parts.client.clone());
+        if let Some(written) = write::patch_status(&api, &observed.set, &new).await? {
+            self.sets.learn(written);
+        }
+        Ok(Next::Change)
+    }
+}
+
+/// The sets whose number of clusters a change of a cluster changes.
+fn touched(sets: &Cache<ManagedClusterSet>, change: Change<'_, ManagedCluster>) -> Vec<String> {
+    let (before, after) = match change {
+        Change::Added(new) => (None, Some(new.labels())),
+        Change::Updated { old, new } if old.labels() == new.labels() => return Vec::new(),
+        Change::Updated { old, new } => (Some(old.labels()), Some(new.labels())),
+        Change::Deleted(old) => (Some(old.labels()), None),
+    };
+    let counts_differently = |set: &Arc<ManagedClusterSet>| differs(set, before, after);
+    sets.list().iter().filter(|set| counts_differently(set)).map(|set| set.name_any()).collect()
+}
+
+type Labels = BTreeMap<String, String>;
+
+fn differs(set: &ManagedClusterSet, before: Option<&Labels>, after: Option<&Labels>) -> bool {
+    let Ok(membership) = Membership::of(set) else { return false };
+    let includes = |labels: Option<&Labels>| labels.is_some_and(|labels| membership.includes(labels));
+    includes(before) != includes(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::{cluster::v1beta2::ManagedClusterSetSpec, labels::CLUSTER_SET};
+
+    use super::*;
+    use crate::registration::testing::now;
+
+    fn set(name: &str) -> ManagedClusterSet {
+        ManagedClusterSet::new(name, ManagedClusterSetSpec::default())
+    }
+
+    fn said(members: usize) -> (&'static str, String) {
+        let finding = ClusterSetController::plan(&Observed { set: Arc::new(set("s")), members }, now());
+        (finding.reason, format!("{}: {}", finding.status, finding.message))
+    }
+
+    #[test]
+    fn a_set_says_how_many_clusters_it_has() {
+        assert_eq!(said(0), ("NoClusterMatched", "True: No ManagedCluster belongs to this set".into()));
+        assert_eq!(said(1), ("ClustersSelected", "False: 1 ManagedCluster belongs to this set".into()));
+        assert_eq!(said(7), ("ClustersSelected", "False: 7 ManagedClusters belong to this set".into()));
+    }
+
+    #[test]
+    fn a_cluster_that_moves_touches_the_set_it_leaves_and_the_one_it_joins() {
+        let label = |value: &str| Labels::from([(CLUSTER_SET.to_owned(), value.to_owned())]);
+        let (from, to) = (label("a"), label("b"));
+        let touched = |name| differs(&set(name), Some(&from), Some(&to));
+        assert!(touched("a") && touched("b") && !touched("c"));
+        assert!(differs(&set("a"), None, Some(&from)), "new");
+        assert!(differs(&set("a"), Some(&from), None), "gone");
+    }
+}

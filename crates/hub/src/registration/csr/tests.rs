@@ -1,0 +1,139 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    ByteString,
+    api::certificates::v1::{CertificateSigningRequestSpec, CertificateSigningRequestStatus},
+};
+use ocm_api::labels;
+use ocm_runtime::pki::{PrivateKey, RequestError, Subject};
+
+use super::{identity::NotARenewal, *};
+use crate::registration::testing::now;
+
+const AGENT: &str = "system:open-cluster-management:c1:agent1";
+const OWN: &str = "system:open-cluster-management:c1";
+const ALL: &str = "system:open-cluster-management:managed-clusters";
+
+fn request(user: &str, groups: &[&str]) -> CertificateSigningRequest {
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    let pem = PrivateKey::generate().request(&Subject::new(user, groups)).unwrap();
+    let mut request = CertificateSigningRequest {
+        spec: CertificateSigningRequestSpec {
+            request: ByteString(pem.into_bytes()),
+            signer_name: signers::KUBE_API_SERVER_CLIENT.into(),
+            username: Some(AGENT.into()),
+            uid: Some("u".into()),
+            groups: Some(vec![OWN.into(), ALL.into(), "system:authenticated".into()]),
+            ..CertificateSigningRequestSpec::default()
+        },
+        ..CertificateSigningRequest::default()
+    };
+    request.metadata.labels = Some(BTreeMap::from([(labels::CLUSTER_NAME.to_owned(), "c1".to_owned())]));
+    request.metadata.resource_version = Some("7".into());
+    request
+}
+
+fn judged(request: &CertificateSigningRequest) -> Result<(), NotARenewal> {
+    identity::renewal(request, signers::KUBE_API_SERVER_CLIENT)
+}
+
+#[test]
+fn an_agents_request_for_its_own_identity_is_a_renewal_with_or_without_the_common_group() {
+    assert!(judged(&request(AGENT, &[OWN, ALL])).is_ok());
+    assert!(judged(&request(AGENT, &[OWN])).is_ok());
+}
+
+#[test]
+fn other_groups_make_it_none() {
+    for groups in [&[] as &[&str], &[ALL], &[OWN, ALL, "system:masters"], &["system:open-cluster-management:c2", ALL]] {
+        assert!(matches!(judged(&request(AGENT, groups)), Err(NotARenewal::NotAnAgent(_))), "{groups:?}");
+    }
+}
+
+#[test]
+fn a_user_that_is_no_agent_of_the_cluster_makes_it_none() {
+    for user in [
+        "system:open-cluster-management:c2:agent1",
+        "system:open-cluster-management:c1",
+        "system:open-cluster-management:c1:",
+        "system:open-cluster-management:c1:a:b",
+        "system:admin",
+        "",
+    ] {
+        let mut request = request(user, &[OWN]);
+        request.spec.username = Some(user.into());
+        assert!(matches!(judged(&request), Err(NotARenewal::NotAnAgent(_))), "{user}");
+    }
+}
+
+#[test]
+fn a_requester_other_than_the_identity_makes_it_none() {
+    for user in [Some("system:open-cluster-management:c1:agent2"), Some("system:serviceaccount:ocm:bootstrap"), None] {
+        let mut request = request(AGENT, &[OWN]);
+        request.spec.username = user.map(str::to_owned);
+        assert!(matches!(judged(&request), Err(NotARenewal::NotByItself(_))), "{user:?}");
+    }
+}
+
+#[test]
+fn the_label_must_be_there_and_name_the_cluster_of_the_subject() {
+    let mut unlabelled = request(AGENT, &[OWN]);
+    unlabelled.metadata.labels = None;
+    assert!(matches!(judged(&unlabelled), Err(NotARenewal::NoCluster)));
+    let mut other = request(AGENT, &[OWN]);
+    other.labels_mut().insert(labels::CLUSTER_NAME.into(), "c2".into());
+    assert!(matches!(judged(&other), Err(NotARenewal::NotAnAgent(_))));
+}
+
+#[test]
+fn another_signer_or_an_unreadable_request_makes_it_none() {
+    let mut other = request(AGENT, &[OWN]);
+    other.spec.signer_name = "kubernetes.io/kubelet-serving".into();
+    assert!(matches!(judged(&other), Err(NotARenewal::OtherSigner(_))));
+    let mut unreadable = request(AGENT, &[OWN]);
+    unreadable.spec.request = ByteString(b"-----BEGIN hello".to_vec());
+    assert!(matches!(judged(&unreadable), Err(NotARenewal::Unreadable(_))));
+}
+
+#[test]
+fn a_second_request_behind_or_before_the_first_makes_it_none() {
+    let (own, other) = (request(AGENT, &[OWN]), request("system:open-cluster-management:c2:a", &[OWN]));
+    for (first, second) in [(&own, &other), (&other, &own)] {
+        let mut both = own.clone();
+        both.spec.request = ByteString([&first.spec.request.0[..], &second.spec.request.0[..]].concat());
+        assert!(matches!(judged(&both), Err(NotARenewal::Unreadable(RequestError::SeveralBlocks))));
+    }
+}
+
+#[test]
+fn what_is_decided_stays_decided() {
+    for type_ in ["Approved", "Denied"] {
+        let mut request = request(AGENT, &[OWN]);
+        let condition = CertificateSigningRequestCondition { type_: type_.into(), ..Default::default() };
+        request.status =
+            Some(CertificateSigningRequestStatus { conditions: Some(vec![condition]), ..Default::default() });
+        assert!(matches!(judged(&request), Err(NotARenewal::Decided)));
+    }
+}
+
+#[test]
+fn the_review_is_about_the_requester_with_all_that_is_known_of_him() {
+    let spec = review(&request(AGENT, &[OWN])).spec;
+    assert_eq!((spec.user.as_deref(), spec.uid.as_deref()), (Some(AGENT), Some("u")));
+    assert_eq!(spec.groups.unwrap().len(), 3);
+    let attributes = serde_json::to_value(spec.resource_attributes).unwrap();
+    let expected = json!({"group": "register.open-cluster-management.io", "resource": "managedclusters",
+        "subresource": "clientcertificates", "verb": "renew"});
+    assert_eq!(attributes, expected);
+}
+
+#[test]
+fn only_who_may_renew_is_approved_and_the_approval_is_bound_to_what_was_read() {
+    let observed = |may_renew| Observed { request: Arc::new(request(AGENT, &[OWN])), may_renew };
+    assert_eq!(CsrController::plan(&observed(false), now()), None);
+    let patch = CsrController::plan(&observed(true), now()).unwrap();
+    assert_eq!(patch["metadata"]["resourceVersion"], "7");
+    let condition = &patch["status"]["conditions"][0];
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("Approved"), &json!("True")));
+    assert_eq!(condition["reason"], "AutoApprovedByHubCSRApprovingController");
+}

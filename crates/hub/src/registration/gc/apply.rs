@@ -1,0 +1,87 @@
+//! Deleting what was planned, and letting go of the cluster.
+
+use std::sync::Arc;
+
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, Preconditions},
+};
+use ocm_api::cluster::v1::ManagedCluster;
+use ocm_runtime::{ResultExt as _, error::found};
+
+use super::{
+    GcController, GcResource,
+    observe::{Item, Observed, Rest},
+    plan::Plan,
+};
+use crate::error::{Error, Result};
+
+/// What writing led to.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    /// The cluster as last written; `None` when it is gone.
+    pub(super) cluster: Option<Arc<ManagedCluster>>,
+    pub(super) outcome: Outcome,
+}
+
+/// How the deletion stands.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The cluster stays, or all has been said.
+    Nothing,
+    /// Something is left.
+    Remaining(Rest),
+    /// Nothing is left, and the finalizer is gone.
+    Done,
+    /// It does not go on.
+    Failed(Arc<Error>),
+}
+
+impl GcController {
+    pub(super) async fn write(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+        let cluster = observed.cluster.clone();
+        Ok(match (plan, &observed.rest) {
+            (_, Err(error)) => Applied { cluster, outcome: Outcome::Failed(error.clone()) },
+            (Plan::Delete { resource, items }, Ok(Some(rest))) => {
+                let deleted = self.delete(&observed.name, &resource, &items).await;
+                let outcome = deleted
+                    .map_or_else(|error| Outcome::Failed(Arc::new(error)), |()| Outcome::Remaining(rest.clone()));
+                Applied { cluster, outcome }
+            }
+            (Plan::Claim(new), _) => {
+                self.patch(cluster.as_deref(), &new).await?;
+                Applied { cluster, outcome: Outcome::Nothing }
+            }
+            (Plan::Release(new), _) => self.release(cluster.as_deref(), &new).await?,
+            (Plan::Leave | Plan::Delete { .. }, _) => Applied { cluster, outcome: Outcome::Nothing },
+        })
+    }
+
+    async fn delete(&self, namespace: &str, resource: &GcResource, items: &[Item]) -> Result<()> {
+        let api = self.api(namespace, resource);
+        for item in items {
+            let only_this = Preconditions { uid: item.uid.clone(), ..Preconditions::default() };
+            let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
+            let deleted = api.delete(&item.name, &params).await;
+            found(deleted.while_trying_to("delete", || format!("{resource} {namespace}/{}", item.name)))?;
+        }
+        Ok(())
+    }
+
+    async fn patch(&self, old: Option<&ManagedCluster>, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
+        match old {
+            Some(old) => self.parts.writer.patch(old, new).await,
+            None => Ok(None),
+        }
+    }
+
+    /// With its last finalizer the cluster goes, and there is nothing left to report on.
+    async fn release(&self, old: Option<&ManagedCluster>, new: &ManagedCluster) -> Result<Applied> {
+        let released = match self.patch(old, new).await {
+            Err(Error::Api(error)) => found(Err(error))?,
+            result => result?,
+        };
+        let left = released.filter(|cluster| !cluster.finalizers().is_empty());
+        Ok(Applied { cluster: left.map(Arc::new), outcome: Outcome::Done })
+    }
+}

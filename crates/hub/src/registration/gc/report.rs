@@ -1,0 +1,58 @@
+//! What condition `Deleting` says, and when to look again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::DELETING, limits, reasons::cluster as reasons};
+use ocm_runtime::{Next, conditions::Finding, error::chain};
+
+use super::{
+    apply::{Applied, Outcome},
+    observe::Rest,
+};
+use crate::{
+    error::{Error, Result},
+    registration::status::with_finding,
+};
+
+const DONE: &str = "Nothing that belongs to the cluster is left in its namespace.";
+
+/// The cluster before and after, when its status must change.
+pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCluster>, ManagedCluster)> {
+    let old = applied.cluster.clone()?;
+    let new = with_finding(&old, finding(&applied.outcome)?, now);
+    Some((old, new))
+}
+
+fn finding(outcome: &Outcome) -> Option<Finding> {
+    match outcome {
+        Outcome::Nothing => None,
+        Outcome::Failed(error) if error.is_conflict() => None,
+        Outcome::Remaining(rest) => Some(Finding::is_false(DELETING, reasons::RESOURCE_REMAINING, remaining(rest))),
+        Outcome::Failed(error) => Some(Finding::is_false(DELETING, reasons::DELETING_ERROR, failed(error))),
+        Outcome::Done => Some(Finding::is_true(DELETING, reasons::NO_RESOURCE, DONE)),
+    }
+}
+
+fn remaining(rest: &Rest) -> String {
+    let held = rest.items.iter().filter(|item| item.has_finalizer).count();
+    format!(
+        "Waiting for {} {} in the cluster's namespace to go; {held} of them {} by finalizers.",
+        rest.items.len(),
+        rest.resource.resource,
+        if held == 1 { "is held" } else { "are held" }
+    )
+}
+
+fn failed(error: &Error) -> String {
+    format!("The cluster's resources could not be deleted: {}. The hub keeps trying.", chain(error))
+}
+
+/// When to look again. An error that was told in the condition still counts as one.
+pub(super) fn next(applied: Applied) -> Result<Next> {
+    match applied.outcome {
+        Outcome::Remaining(_) => Ok(Next::After(limits::CLUSTER_DELETION_RECHECK)),
+        Outcome::Failed(error) => Err(error.into()),
+        Outcome::Nothing | Outcome::Done => Ok(Next::Change),
+    }
+}

@@ -1,0 +1,119 @@
+use std::sync::Arc;
+
+use kube::core::Status;
+use ocm_api::{finalizers::CLUSTER_RESOURCE_CLEANUP as FINALIZER, limits};
+
+use super::{
+    apply::Outcome,
+    observe::{Item, Rest},
+    *,
+};
+use crate::registration::{
+    status::condition,
+    testing::{cluster, deleting, now},
+};
+
+fn works() -> GcResource {
+    GcResource::defaults().remove(1)
+}
+
+fn item(name: &str, priority: u8) -> Item {
+    Item { name: name.into(), uid: None, priority, has_finalizer: true, is_deleting: false }
+}
+
+fn observed(cluster: Option<ManagedCluster>, items: Vec<Item>) -> Observed {
+    let rest = (!items.is_empty()).then(|| Rest { resource: works(), items });
+    Observed { name: "c1".into(), cluster: cluster.map(Arc::new), rest: Ok(rest) }
+}
+
+fn to_delete(items: Vec<Item>) -> Vec<String> {
+    let Plan::Delete { items, .. } = plan::plan(&observed(None, items)) else { panic!() };
+    items.into_iter().map(|item| item.name).collect()
+}
+
+#[test]
+fn a_cluster_gets_the_finalizer_once() {
+    let Plan::Claim(mut claimed) = plan::plan(&observed(Some(cluster("c1")), vec![])) else { panic!() };
+    assert_eq!(claimed.finalizers(), [FINALIZER]);
+    claimed.finalizers_mut().push("other".into());
+    assert_eq!(plan::plan(&observed(Some(*claimed), vec![])), Plan::Leave);
+}
+
+#[test]
+fn the_lowest_priority_goes_first() {
+    assert_eq!(to_delete(vec![item("late", 9), item("a", 1), item("b", 1)]), ["a", "b"]);
+}
+
+#[test]
+fn the_next_priority_waits_until_the_one_before_is_gone_and_nothing_is_deleted_twice() {
+    let going = Item { is_deleting: true, ..item("a", 1) };
+    assert_eq!(to_delete(vec![going, item("late", 9)]), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_cluster_left_behind_that_is_gone_already_is_deleted_too() {
+    assert_eq!(to_delete(vec![item("a", 0)]), ["a"]);
+    assert_eq!(plan::plan(&observed(None, vec![])), Plan::Leave);
+}
+
+#[test]
+fn the_finalizer_goes_when_nothing_is_left() {
+    let leaving = deleting(cluster("c1"), &["other", FINALIZER]);
+    let Plan::Release(released) = plan::plan(&observed(Some(leaving), vec![])) else { panic!() };
+    assert_eq!(released.finalizers(), ["other"]);
+    assert_eq!(plan::plan(&observed(Some(*released), vec![])), Plan::Leave);
+}
+
+fn reported(outcome: Outcome) -> Option<(String, String, String)> {
+    let cluster = Some(Arc::new(deleting(cluster("c1"), &[FINALIZER])));
+    let (_, new) = report::status(&Applied { cluster, outcome }, now())?;
+    let condition = condition(&new, "Deleting")?;
+    Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
+}
+
+fn refused(code: u16) -> Arc<Error> {
+    let status = Status::failure("no", "").with_code(code).boxed();
+    let source = Box::new(kube::Error::Api(status));
+    Arc::new(ocm_runtime::Error::Request { verb: "list", noun: "works".into(), source }.into())
+}
+
+#[test]
+fn the_condition_says_what_is_left_and_what_holds_it() {
+    let free = Item { has_finalizer: false, ..item("b", 0) };
+    let rest = Rest { resource: works(), items: vec![item("a", 0), free] };
+    let (status, reason, message) = reported(Outcome::Remaining(rest)).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "ResourceRemaining"));
+    assert_eq!(
+        message,
+        "Waiting for 2 manifestworks in the cluster's namespace to go; 1 of them is held by finalizers."
+    );
+}
+
+#[test]
+fn the_condition_says_when_it_is_done_and_what_went_wrong() {
+    let (status, reason, _) = reported(Outcome::Done).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "NoResource"));
+    let (status, reason, message) = reported(Outcome::Failed(refused(403))).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "DeletingError"));
+    assert!(message.contains("failed to list works: no"), "{message}");
+    assert_eq!(reported(Outcome::Failed(refused(409))), None, "a conflict is no news");
+}
+
+#[test]
+fn it_looks_again_while_something_is_left() {
+    let rest = Rest { resource: works(), items: vec![item("a", 0)] };
+    let next = |outcome| report::next(Applied { cluster: None, outcome });
+    assert_eq!(next(Outcome::Remaining(rest)).unwrap(), Next::After(limits::CLUSTER_DELETION_RECHECK));
+    assert_eq!(next(Outcome::Done).unwrap(), Next::Change);
+    assert!(next(Outcome::Failed(refused(403))).is_err());
+}
+
+#[test]
+fn resources_are_read_from_group_version_and_plural() {
+    let text = "work.open-cluster-management.io/v1/manifestworks";
+    assert_eq!(text.parse::<GcResource>().unwrap().to_string(), text);
+    for wrong in ["", "v1/pods", "a/b/c/d", "a//c"] {
+        assert!(wrong.parse::<GcResource>().is_err(), "{wrong}");
+    }
+    assert_eq!(GcResource::defaults().len(), 2);
+}

@@ -1,0 +1,301 @@
+//! Notices clusters that nothing is heard of.
+//!
+//! The hub makes each accepted cluster a lease, its agent renews it. Lease and clock → [`Plan`]: make the lease, wait
+//! until it would run out, or say in condition `ManagedClusterConditionAvailable` and in an event that nobody knows how
+//! the cluster is. Only the agent says that it is well again.
+//!
+//! Renewals alone are no trigger: a look at the time a lease would run out finds it renewed, and waits on.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{Api, ResourceExt as _, api::ObjectMeta};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    conditions::{
+        cluster::{AVAILABLE, HUB_ACCEPTED},
+        status,
+    },
+    labels, leases, reasons,
+};
+use ocm_runtime::{
+    Cache, Change, Controller, Next, ObjectKey, Wiring,
+    conditions::Finding,
+    error::{chain, found},
+    events::Happening,
+    write,
+};
+use tracing::warn;
+
+use super::{
+    Parts, names, sources,
+    sources::cluster_of,
+    status::{condition, condition_status, lease_grace, with_finding},
+};
+use crate::error::{Error, Result};
+
+/// Reason of the event.
+const AVAILABLE_UNKNOWN: &str = "AvailableUnknown";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct LeaseController {
+    parts: Parts,
+    clusters: Cache<ManagedCluster>,
+    leases: Cache<Lease>,
+}
+
+/// A cluster that was accepted once, and its lease.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    cluster: Arc<ManagedCluster>,
+    lease: Option<Arc<Lease>>,
+}
+
+/// What to do now, and when to look again.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Plan {
+    create: Option<Box<Lease>>,
+    /// Why nobody knows how the cluster is, if that is news.
+    silence: Option<String>,
+    next: Next,
+}
+
+impl LeaseController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let leases = sources::leases(&parts.watches);
+        Self { clusters: sources::clusters(&parts.watches), leases, parts: parts.clone() }
+    }
+
+    /// Makes the lease, or takes over one that lost its label.
+    async fn create(&self, lease: &Lease) -> Result<()> {
+        let namespace = lease.namespace().unwrap_or_default();
+        let api: Api<Lease> = Api::namespaced(self.parts.client.clone(), &namespace);
+        let created = match write::create(&api, lease).await {
+            Err(error) if error.is_conflict() => relabel(&api, lease, error).await?,
+            // Without a namespace the cluster was not set up. When it is, that will be news.
+            result => found(result)?,
+        };
+        created.into_iter().for_each(|lease| self.leases.learn(lease));
+        Ok(())
+    }
+
+    async fn tell(&self, cluster: &ManagedCluster) {
+        let name = cluster.name_any();
+        let note = format!(
+            "Cluster {name} has joined this hub, but its agent no longer reports. Check that the agent runs and can \
+             reach the hub."
+        );
+        let happening = Happening { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
+        if let Err(error) = self.parts.recorder.record(&name, cluster, happening).await {
+            warn!(error = %chain(&error), "an event is lost");
+        }
+    }
+}
+
+async fn relabel(api: &Api<Lease>, lease: &Lease, exists: ocm_runtime::Error) -> Result<Option<Lease>> {
+    let Some(live) = write::get(api, &lease.name_any()).await? else { return Err(exists.into()) };
+    let mut new = live.clone();
+    new.labels_mut().extend(lease.labels().clone());
+    Ok(write::patch(api, &live, &new).await?)
+}
+
+impl Controller for LeaseController {
+    const NAME: &'static str = "cluster-lease";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Plan;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
+        wiring.on(&self.leases, |change| is_news(change).then(|| cluster_of(change.object().as_ref())).flatten());
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let lease = self.leases.get(&ObjectKey::new(key, leases::MANAGED_CLUSTER));
+        let cluster = self.clusters.named(key).filter(|cluster| condition(cluster, HUB_ACCEPTED).is_some());
+        let cluster = cluster.filter(|_| names::refusal(key, &self.parts.config.namespace).is_none());
+        Ok(cluster.map(|cluster| Observed { cluster, lease }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        match &observed.lease {
+            Some(lease) => watch_over(&observed.cluster, lease, now),
+            None if write::is_deleting(observed.cluster.as_ref()) => silent(&observed.cluster, None, Next::Change),
+            None => create(&observed.cluster, now),
+        }
+    }
+
+    async fn apply(&self, _: &Observed, mut plan: Plan) -> Result<Plan> {
+        if let Some(lease) = plan.create.take() {
+            self.create(&lease).await?;
+        }
+        Ok(plan)
+    }
+
+    async fn report(&self, observed: &Observed, plan: Plan, now: Timestamp) -> Result<Next> {
+        if let Some(message) = plan.silence {
+            let finding = Finding::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
+            let new = with_finding(&observed.cluster, finding, now);
+            if let Some(written) = self.parts.writer.patch_status(&observed.cluster, &new).await? {
+                self.tell(&written).await;
+            }
+        }
+        Ok(plan.next)
+    }
+}
+
+fn concerns(change: Change<'_, ManagedCluster>) -> bool {
+    let relevant = |cluster: &ManagedCluster| {
+        let health = condition_status(cluster, AVAILABLE).map(str::to_owned);
+        let accepted = condition_status(cluster, HUB_ACCEPTED).map(str::to_owned);
+        (health, accepted, cluster.spec.lease_duration_seconds, cluster.metadata.deletion_timestamp.clone())
+    };
+    match change {
+        Change::Added(_) => true,
+        Change::Updated { old, new } => relevant(old) != relevant(new),
+        Change::Deleted(_) => false,
+    }
+}
+
+/// Whether a change of a lease could mean that it runs out earlier than expected.
+fn is_news(change: Change<'_, Lease>) -> bool {
+    let is_heartbeat = change.object().name_any() == leases::MANAGED_CLUSTER;
+    is_heartbeat
+        && match change {
+            Change::Updated { old, new } => renewed(new).is_none_or(|new| Some(new) < renewed(old)),
+            Change::Added(_) | Change::Deleted(_) => true,
+        }
+}
+
+/// When the lease was renewed last.
+pub(crate) fn renewed(lease: &Lease) -> Option<Timestamp> {
+    lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0)
+}
+
+/// A lease that was never renewed has run out.
+fn watch_over(cluster: &ManagedCluster, lease: &Lease, now: Timestamp) -> Plan {
+    let grace = lease_grace(cluster);
+    let left = renewed(lease).map_or(SignedDuration::ZERO, |renewed| grace - now.duration_since(renewed));
+    if left > SignedDuration::ZERO {
+        return Plan { create: None, silence: None, next: after(left) };
+    }
+    silent(cluster, Some(lease), after(grace))
+}
+
+fn create(cluster: &ManagedCluster, now: Timestamp) -> Plan {
+    let name = cluster.name_any();
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(leases::MANAGED_CLUSTER.into()),
+            namespace: Some(name.clone()),
+            labels: Some([(labels::CLUSTER_NAME.to_owned(), name)].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(leases::MANAGED_CLUSTER.into()),
+            renew_time: Some(MicroTime(now)),
+            ..LeaseSpec::default()
+        }),
+    };
+    Plan { create: Some(Box::new(lease)), silence: None, next: after(lease_grace(cluster)) }
+}
+
+fn silent(cluster: &ManagedCluster, lease: Option<&Lease>, next: Next) -> Plan {
+    let is_known = condition_status(cluster, AVAILABLE) == Some(status::UNKNOWN);
+    Plan { create: None, silence: (!is_known).then(|| silence(cluster, lease)), next }
+}
+
+fn silence(cluster: &ManagedCluster, lease: Option<&Lease>) -> String {
+    let grace = lease_grace(cluster).as_secs();
+    match lease.map(renewed) {
+        None => "The cluster is being deleted and its lease is gone, so nobody knows how it is.".into(),
+        Some(None) => {
+            "The agent has never renewed the cluster's lease. Check that it runs and can reach the hub.".into()
+        }
+        Some(Some(at)) => format!(
+            "The agent last renewed the cluster's lease at {at:.0}, more than {grace} s ago. Check that it runs and can \
+             reach the hub."
+        ),
+    }
+}
+
+fn after(time: SignedDuration) -> Next {
+    Next::After(Duration::try_from(time).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registration::testing::{cluster, deleting, now, with_accepted, with_condition};
+
+    fn joined(available: &'static str) -> ManagedCluster {
+        with_condition(&with_accepted(&cluster("c1"), "True", "A"), AVAILABLE, available, "R")
+    }
+
+    fn lease(renewed_ago: Option<i64>) -> Option<Arc<Lease>> {
+        let renew_time = renewed_ago.map(|seconds| MicroTime(now() - SignedDuration::from_secs(seconds)));
+        Some(Arc::new(Lease { spec: Some(LeaseSpec { renew_time, ..LeaseSpec::default() }), ..Lease::default() }))
+    }
+
+    fn plan(cluster: ManagedCluster, lease: Option<Arc<Lease>>) -> Plan {
+        LeaseController::plan(&Observed { cluster: Arc::new(cluster), lease }, now())
+    }
+
+    #[test]
+    fn a_cluster_without_a_lease_gets_one_with_label_holder_and_time_and_no_duration() {
+        let lease = plan(joined("True"), None).create.unwrap();
+        assert_eq!(lease.metadata.namespace.as_deref(), Some("c1"));
+        assert_eq!(lease.labels()[labels::CLUSTER_NAME], "c1");
+        let spec = lease.spec.unwrap();
+        assert_eq!(spec.holder_identity.as_deref(), Some("managed-cluster-lease"));
+        assert_eq!((spec.renew_time, spec.lease_duration_seconds), (Some(MicroTime(now())), None));
+    }
+
+    #[test]
+    fn a_renewed_lease_is_looked_at_again_when_it_would_run_out() {
+        let plan = plan(joined("True"), lease(Some(10)));
+        assert_eq!(plan, Plan { create: None, silence: None, next: Next::After(Duration::from_secs(290)) });
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_makes_the_cluster_unknown_at_that_very_second_and_only_once() {
+        assert!(plan(joined("True"), lease(Some(299))).silence.is_none());
+        let silent = plan(joined("True"), lease(Some(300)));
+        assert!(silent.silence.unwrap().contains("more than 300 s ago"));
+        assert_eq!(silent.next, Next::After(Duration::from_secs(300)));
+        assert_eq!(plan(joined("Unknown"), lease(Some(300))).silence, None);
+    }
+
+    #[test]
+    fn a_lease_that_was_never_renewed_has_run_out() {
+        assert!(plan(joined("True"), lease(None)).silence.is_some());
+    }
+
+    #[test]
+    fn a_deleted_cluster_without_a_lease_is_unknown_at_once() {
+        let plan = plan(deleting(joined("True"), &["f"]), None);
+        assert!(plan.silence.is_some() && plan.create.is_none());
+    }
+
+    #[test]
+    fn a_renewal_is_no_news_but_a_step_back_is() {
+        let (early, late, never) = (lease(Some(9)).unwrap(), lease(Some(1)).unwrap(), lease(None).unwrap());
+        let named = |lease: &Arc<Lease>| {
+            let mut lease = Lease::clone(lease);
+            lease.metadata.name = Some(leases::MANAGED_CLUSTER.into());
+            Arc::new(lease)
+        };
+        let (early, late, never) = (named(&early), named(&late), named(&never));
+        assert!(!is_news(Change::Updated { old: &early, new: &late }));
+        assert!(is_news(Change::Updated { old: &late, new: &early }));
+        assert!(is_news(Change::Updated { old: &late, new: &never }));
+        assert!(!is_news(Change::Added(&lease(None).unwrap())), "another lease");
+    }
+}

@@ -1,0 +1,68 @@
+//! Registration: letting clusters in, watching over them, and cleaning up after them.
+//!
+//! How the data flows: agents create `ManagedCluster`s and certificate requests; an admin accepts them;
+//! [`cluster`] gives an accepted cluster its namespace and rights, which agents use to renew the lease that [`lease`]
+//! made and to report their health; [`lease`], [`clock`] and [`taints`] turn silence and ill health into conditions
+//! and taints; [`cluster_set`] counts the members of sets; [`gc`] and [`cluster`] take everything back in the end.
+//!
+//! All of them read from one watch per kind ([`sources`]). All writes to a `ManagedCluster` go through
+//! [`writer::ClusterWriter`], so that the hub never conflicts with itself.
+
+pub(crate) mod clock;
+pub(crate) mod cluster;
+pub(crate) mod cluster_set;
+pub(crate) mod csr;
+pub(crate) mod default_sets;
+pub(crate) mod gc;
+pub(crate) mod lease;
+pub(crate) mod membership;
+pub(crate) mod names;
+pub(crate) mod rbac;
+pub(crate) mod shared_roles;
+pub(crate) mod sources;
+pub(crate) mod status;
+pub(crate) mod taints;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod writer;
+
+use std::{fmt, sync::Arc};
+
+use kube::Client;
+use ocm_api::components;
+use ocm_runtime::{Clock, Watches, events::Recorder};
+
+use self::writer::ClusterWriter;
+use crate::HubConfig;
+
+/// How many clusters a controller works on at once. The API server is the limit, not this process.
+pub(crate) const WORKERS: usize = 8;
+
+/// What the controllers share. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) client: Client,
+    pub(crate) watches: Watches,
+    pub(crate) writer: ClusterWriter,
+    pub(crate) recorder: Recorder,
+    pub(crate) config: Arc<HubConfig>,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Parts {
+    pub(crate) fn new(client: Client, watches: Watches, clock: &Clock, config: HubConfig) -> Self {
+        let host = config.host.clone();
+        Self {
+            writer: ClusterWriter::new(client.clone(), sources::clusters(&watches)),
+            recorder: Recorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
+            config: Arc::new(config),
+            client,
+            watches,
+        }
+    }
+}

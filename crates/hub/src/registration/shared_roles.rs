@@ -1,0 +1,141 @@
+//! Keeps the two cluster roles that the bindings of all clusters refer to: made with the first cluster, removed with the
+//! last.
+//!
+//! Clusters come and go, or somebody edits a role → is there a cluster? → both roles as they should be, or neither.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::{Api, ResourceExt as _, api::ListParams};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    rbac::{REGISTRATION_CLUSTER_ROLE, WORK_CLUSTER_ROLE},
+};
+use ocm_runtime::{Cache, Change, Controller, Next, ResultExt as _, Wiring};
+
+use super::{
+    Parts,
+    rbac::{Step, objects, removal, upsert},
+    sources,
+};
+use crate::error::{Error, Result};
+
+/// The one thing in the queue: both roles together.
+const KEY: &str = "shared-roles";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SharedRolesController {
+    parts: Parts,
+    clusters: Cache<ManagedCluster>,
+    roles: Cache<ClusterRole>,
+}
+
+/// What the roles depend on.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    clusters_exist: bool,
+    registration: Option<Arc<ClusterRole>>,
+    work: Option<Arc<ClusterRole>>,
+    labels: BTreeMap<String, String>,
+}
+
+impl SharedRolesController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let roles = sources::cluster_roles(&parts.watches);
+        Self { clusters: sources::clusters(&parts.watches), roles, parts: parts.clone() }
+    }
+
+    /// Asks the API server before it says that there is none: a cluster that cannot be read is not in the cache.
+    async fn clusters_exist(&self) -> Result<bool> {
+        if !self.clusters.is_empty() {
+            return Ok(true);
+        }
+        let api: Api<ManagedCluster> = Api::all(self.parts.client.clone());
+        let clusters = api.list_metadata(&ListParams::default().limit(1)).await;
+        Ok(!clusters.while_trying_to("list", || "ManagedClusters".into())?.items.is_empty())
+    }
+}
+
+impl Controller for SharedRolesController {
+    const NAME: &'static str = "shared-cluster-roles";
+    type Key = &'static str;
+    type Observed = Observed;
+    type Plan = Vec<Step<ClusterRole>>;
+    type Applied = ();
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, &'static str>) {
+        wiring.on(&self.clusters, |change| (!matches!(change, Change::Updated { .. })).then_some(KEY));
+        wiring.on(&self.roles, |change| is_shared(change.object()).then_some(KEY));
+    }
+
+    async fn observe(&self, _: &&'static str) -> Result<Option<Observed>> {
+        Ok(Some(Observed {
+            clusters_exist: self.clusters_exist().await?,
+            registration: self.roles.named(REGISTRATION_CLUSTER_ROLE),
+            work: self.roles.named(WORK_CLUSTER_ROLE),
+            labels: self.parts.config.labels.clone(),
+        }))
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Vec<Step<ClusterRole>> {
+        let [registration, work] = objects::shared_roles(&observed.labels);
+        let step = |existing: &Option<Arc<ClusterRole>>, desired| match observed.clusters_exist {
+            true => upsert(existing.as_ref(), desired),
+            false => removal(existing.as_ref(), false),
+        };
+        [step(&observed.registration, registration), step(&observed.work, work)].into_iter().flatten().collect()
+    }
+
+    async fn apply(&self, _: &Observed, plan: Vec<Step<ClusterRole>>) -> Result<()> {
+        for step in plan {
+            step.run(&self.parts.client, &self.roles).await?;
+        }
+        Ok(())
+    }
+
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+fn is_shared(role: &ClusterRole) -> bool {
+    [REGISTRATION_CLUSTER_ROLE, WORK_CLUSTER_ROLE].contains(&role.name_any().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registration::testing::now;
+
+    fn observed(clusters_exist: bool, roles_exist: bool) -> Observed {
+        let roles = objects::shared_roles(&BTreeMap::new()).map(|role| roles_exist.then(|| Arc::new(role)));
+        let [registration, work] = roles;
+        Observed { clusters_exist, registration, work, labels: BTreeMap::new() }
+    }
+
+    fn plan(observed: &Observed) -> Vec<Step<ClusterRole>> {
+        SharedRolesController::plan(observed, now())
+    }
+
+    #[test]
+    fn the_first_cluster_brings_both_roles_and_the_last_takes_them_away() {
+        assert!(matches!(plan(&observed(true, false))[..], [Step::Create(_), Step::Create(_)]));
+        assert!(matches!(plan(&observed(false, true))[..], [Step::Remove { .. }, Step::Remove { .. }]));
+    }
+
+    #[test]
+    fn in_between_nothing_is_written() {
+        assert_eq!(plan(&observed(true, true)), []);
+        assert_eq!(plan(&observed(false, false)), []);
+    }
+
+    #[test]
+    fn an_edited_role_is_restored() {
+        let mut observed = observed(true, true);
+        observed.work = observed.work.map(|role| Arc::new(ClusterRole { rules: None, ..ClusterRole::clone(&role) }));
+        assert!(matches!(&plan(&observed)[..], [Step::Update { new, .. }] if new.rules.is_some()));
+    }
+}

@@ -1,0 +1,65 @@
+//! The watches of the registration controllers: one per kind, whoever asks.
+//!
+//! Kubernetes' own kinds are watched with a label selector, so that the hub holds only what it keeps for clusters,
+//! however much else is on the API server. Works are watched as metadata: here only their number matters.
+
+use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
+    coordination::v1::Lease,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
+};
+use kube::{Resource, ResourceExt as _, core::PartialObjectMeta};
+use ocm_api::{
+    cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
+    labels,
+    work::v1::ManifestWork,
+};
+use ocm_runtime::{
+    Cache, Watches,
+    watch::{Scope, Watchable},
+};
+
+/// The metadata of a work.
+pub(crate) type WorkMeta = PartialObjectMeta<ManifestWork>;
+
+pub(crate) fn clusters(watches: &Watches) -> Cache<ManagedCluster> {
+    watches.all(Scope::all())
+}
+
+pub(crate) fn sets(watches: &Watches) -> Cache<ManagedClusterSet> {
+    watches.all(Scope::all())
+}
+
+pub(crate) fn works(watches: &Watches) -> Cache<WorkMeta> {
+    watches.metadata::<ManifestWork>(Scope::all())
+}
+
+pub(crate) fn cluster_roles(watches: &Watches) -> Cache<ClusterRole> {
+    of_clusters(watches)
+}
+
+pub(crate) fn cluster_role_bindings(watches: &Watches) -> Cache<ClusterRoleBinding> {
+    of_clusters(watches)
+}
+
+pub(crate) fn role_bindings(watches: &Watches) -> Cache<RoleBinding> {
+    of_clusters(watches)
+}
+
+pub(crate) fn leases(watches: &Watches) -> Cache<Lease> {
+    of_clusters(watches)
+}
+
+pub(crate) fn requests(watches: &Watches) -> Cache<CertificateSigningRequest> {
+    of_clusters(watches)
+}
+
+/// What belongs to clusters, and not to their add-ons.
+fn of_clusters<K: Watchable>(watches: &Watches) -> Cache<K> {
+    watches.all(Scope::labelled(format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME)))
+}
+
+/// The cluster that an object belongs to, as its label says; `None` for what all clusters share.
+pub(crate) fn cluster_of<K: Resource>(object: &K) -> Option<String> {
+    object.labels().get(labels::CLUSTER_NAME).filter(|name| !name.is_empty()).cloned()
+}

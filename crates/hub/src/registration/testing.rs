@@ -1,0 +1,54 @@
+//! Builders for unit tests.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::{
+    cluster::v1::{ManagedCluster, ManagedClusterSpec},
+    conditions,
+};
+use ocm_runtime::conditions::Finding;
+
+use super::status::with_finding;
+
+/// A moment that tests are free to call now.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap()
+}
+
+/// A cluster as an agent creates it.
+pub(crate) fn cluster(name: &str) -> ManagedCluster {
+    let spec = ManagedClusterSpec { lease_duration_seconds: Some(60), ..ManagedClusterSpec::default() };
+    let mut cluster = ManagedCluster::new(name, spec);
+    cluster.metadata.uid = Some("uid".into());
+    cluster.metadata.resource_version = Some("1".into());
+    cluster
+}
+
+/// A cluster that an admin has accepted, and nobody has worked on yet.
+pub(crate) fn accepted(name: &str) -> ManagedCluster {
+    let mut cluster = cluster(name);
+    cluster.spec.hub_accepts_client = true;
+    cluster
+}
+
+/// The cluster with condition HubAccepted.
+pub(crate) fn with_accepted(cluster: &ManagedCluster, status: &'static str, reason: &'static str) -> ManagedCluster {
+    with_condition(cluster, conditions::cluster::HUB_ACCEPTED, status, reason)
+}
+
+/// The cluster with a condition.
+pub(crate) fn with_condition(
+    cluster: &ManagedCluster,
+    type_: &'static str,
+    status: &'static str,
+    reason: &'static str,
+) -> ManagedCluster {
+    with_finding(cluster, Finding { type_, status, reason, message: "m".into() }, now())
+}
+
+/// The cluster, deleted but held by finalizers.
+pub(crate) fn deleting(mut cluster: ManagedCluster, finalizers: &[&str]) -> ManagedCluster {
+    cluster.metadata.deletion_timestamp = Some(Time(now()));
+    cluster.metadata.finalizers = Some(finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect());
+    cluster
+}

@@ -1,0 +1,82 @@
+//! Writing `ManagedCluster`s without getting in each other's way.
+//!
+//! Several controllers write the same cluster at the same moment: when one appears, it gets a finalizer and a taint.
+//! Each write carries the resource version it was decided on, so without more the second would be refused, at the cost
+//! of a request. Here, writes to one cluster take turns, each is learnt into the shared cache, and a decision that was
+//! made on an older object is given back as [`Error::Stale`] before it is sent.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use ocm_api::cluster::v1::ManagedCluster;
+use ocm_runtime::{Cache, write};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::error::{Error, Result};
+
+/// Clusters share this many turns; two of them waiting for one is harmless.
+const TURNS: u64 = 64;
+
+/// Writes clusters in turn. Cheap to clone; all clones share the turns.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterWriter {
+    api: Api<ManagedCluster>,
+    cache: Cache<ManagedCluster>,
+    turns: Arc<[Mutex<()>]>,
+}
+
+impl ClusterWriter {
+    pub(crate) fn new(client: Client, cache: Cache<ManagedCluster>) -> Self {
+        Self { api: Api::all(client), cache, turns: (0..TURNS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Writes what differs outside the status; `None` when nothing does.
+    pub(crate) async fn patch(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
+        if old == new {
+            return Ok(None);
+        }
+        let _turn = self.turn(old).await?;
+        self.learn(write::patch(&self.api, old, new).await?)
+    }
+
+    /// Writes what differs in the status; `None` when nothing does.
+    pub(crate) async fn patch_status(
+        &self,
+        old: &ManagedCluster,
+        new: &ManagedCluster,
+    ) -> Result<Option<ManagedCluster>> {
+        if old.status == new.status {
+            return Ok(None);
+        }
+        let _turn = self.turn(old).await?;
+        self.learn(write::patch_status(&self.api, old, new).await?)
+    }
+
+    /// Waits until nobody else writes this cluster, and checks that nobody has since it was read.
+    async fn turn(&self, read: &ManagedCluster) -> Result<MutexGuard<'_, ()>> {
+        let mut hasher = DefaultHasher::new();
+        read.name_any().hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % TURNS).unwrap_or_default();
+        let turn = self.turns[index].lock().await;
+        let known = self.cache.named(&read.name_any());
+        let is_current = known.is_some_and(|known| known.meta().resource_version == read.meta().resource_version);
+        is_current.then_some(turn).ok_or_else(|| Error::Stale { noun: write::describe(read) })
+    }
+
+    fn learn(&self, written: Option<ManagedCluster>) -> Result<Option<ManagedCluster>> {
+        match &written {
+            Some(cluster) if is_gone(cluster) => self.cache.forget(cluster),
+            Some(cluster) => self.cache.learn(cluster.clone()),
+            None => {}
+        }
+        Ok(written)
+    }
+}
+
+/// Whether the last finalizer of a deleted object has been removed, and the object with it.
+fn is_gone(cluster: &ManagedCluster) -> bool {
+    write::is_deleting(cluster) && cluster.finalizers().is_empty()
+}

@@ -1,0 +1,102 @@
+//! What the hub wrote, as kube-apiserver's audit log has it.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::{Context as _, Result};
+use ocm_testing::unique;
+use serde_json::Value;
+
+use crate::support::{ACCOUNT, NAMESPACE, World, world};
+
+/// The hub's writes that name a cluster, each with its number: `create leases 201`.
+pub(crate) fn writes_for(world: &World, cluster: &str) -> Result<BTreeMap<String, usize>> {
+    let log = fs::read_to_string(world.plane.audit_log().context("no audit log")?)?;
+    let mut writes = BTreeMap::new();
+    for line in log.lines() {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        if event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}") && names(&event, cluster)
+        {
+            *writes.entry(describe(&event)).or_default() += 1;
+        }
+    }
+    Ok(writes)
+}
+
+fn names(event: &Value, cluster: &str) -> bool {
+    let object = &event["objectRef"];
+    let is_own = |field: &str| object[field].as_str().is_some_and(|text| text == cluster);
+    let name = object["name"].as_str().unwrap_or_default();
+    is_own("name") || is_own("namespace") || name == format!("open-cluster-management:managedcluster:{cluster}")
+}
+
+fn describe(event: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (verb, resource) = (text(&event["verb"]), text(&event["objectRef"]["resource"]));
+    let subresource = event["objectRef"]["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
+    format!("{verb} {resource}{subresource} {}", event["responseStatus"]["code"])
+}
+
+fn count(writes: &BTreeMap<String, usize>) -> usize {
+    writes.values().sum()
+}
+
+#[tokio::test]
+async fn joining_takes_no_more_writes_than_it_must_and_no_conflict() -> Result<()> {
+    let world = world().await?;
+    let name = unique("thrift");
+    world.register(&name).await?;
+    ocm_testing::eventually("finalizer and taint are there", || async {
+        let cluster = world.clusters().get(&name).await?;
+        Ok::<_, kube::Error>(cluster.spec.taints.len() == 1 && cluster.metadata.finalizers.is_some())
+    })
+    .await?;
+    assert_eq!(writes_for(&world, &name)?, BTreeMap::from([("patch managedclusters 200".to_owned(), 2)]));
+    world.set_accepted(&name, true).await?;
+    world.wait_for_accepted(&name).await?;
+    let expected = [
+        ("create clusterrolebindings 201", 1),
+        ("create clusterroles 201", 1),
+        ("create leases 201", 1),
+        ("create namespaces 201", 1),
+        ("create rolebindings 201", 2),
+        ("patch managedclusters 200", 3),
+        ("patch managedclusters/status 200", 1),
+    ];
+    let expected: BTreeMap<_, _> = expected.into_iter().map(|(write, times)| (write.to_owned(), times)).collect();
+    assert_eq!(writes_for(&world, &name)?, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_idle_cluster_costs_no_writes() -> Result<()> {
+    let world = world().await?;
+    let name = unique("idle");
+    world.accepted(&name).await?;
+    world.say_available(&name).await?;
+    ocm_testing::eventually("the taint is gone", || async {
+        Ok::<_, kube::Error>(world.clusters().get(&name).await?.spec.taints.is_empty())
+    })
+    .await?;
+    let before = count(&writes_for(&world, &name)?);
+    // News that change nothing: every controller looks at the cluster, or need not.
+    world.patch(&name, serde_json::json!({"metadata": {"annotations": {"note": "x"}}})).await?;
+    world.accepted(&unique("later")).await?;
+    assert_eq!(count(&writes_for(&world, &name)?), before, "{:?}", writes_for(&world, &name)?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_goes_without_a_single_failed_write() -> Result<()> {
+    let world = world().await?;
+    let name = unique("going");
+    world.accepted(&name).await?;
+    let before = writes_for(&world, &name)?;
+    world.clusters().delete(&name, &kube::api::DeleteParams::default()).await?;
+    world.wait_until_gone("managedcluster", "", &name).await?;
+    let mut writes = writes_for(&world, &name)?;
+    before.iter().for_each(|(write, times)| *writes.entry(write.clone()).or_default() -= times);
+    let failed: Vec<_> = writes.iter().filter(|(write, times)| **times > 0 && !write.ends_with("200")).collect();
+    assert!(failed.is_empty(), "{writes:?}");
+    assert!(count(&writes) <= 8, "{writes:?}");
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Which certificate requests the hub approves.
+
+use anyhow::Result;
+use k8s_openapi::{
+    ByteString,
+    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use ocm_api::{identities, labels, signers};
+use ocm_runtime::pki::{PrivateKey, Subject};
+use ocm_testing::{client_for, eventually, unique};
+
+use crate::support::{World, world};
+
+/// A request of an agent of `cluster` as a test wants it.
+struct Request {
+    subject: Subject,
+    signer: &'static str,
+    label: Option<String>,
+}
+
+impl Request {
+    fn renewal(cluster: &str, agent: &str) -> Self {
+        let groups = vec![identities::cluster_group(cluster), identities::MANAGED_CLUSTERS_GROUP.into()];
+        Self {
+            subject: Subject::new(identities::cluster_user(cluster, agent), groups),
+            signer: signers::KUBE_API_SERVER_CLIENT,
+            label: Some(cluster.into()),
+        }
+    }
+
+    /// Creates it; returns its name.
+    async fn send(self, client: &Client) -> Result<String> {
+        let mut request = CertificateSigningRequest {
+            spec: CertificateSigningRequestSpec {
+                request: ByteString(PrivateKey::generate().request(&self.subject)?.into_bytes()),
+                signer_name: self.signer.into(),
+                usages: Some(signers::CLIENT_USAGES.map(str::to_owned).to_vec()),
+                ..CertificateSigningRequestSpec::default()
+            },
+            ..CertificateSigningRequest::default()
+        };
+        let name = unique("csr");
+        request.metadata.name = Some(name.clone());
+        request.metadata.labels = self.label.map(|cluster| [(labels::CLUSTER_NAME.to_owned(), cluster)].into());
+        Api::all(client.clone()).create(&PostParams::default(), &request).await?;
+        Ok(name)
+    }
+}
+
+async fn client_of_agent(world: &World, cluster: &str, agent: &str) -> Result<Client> {
+    let groups = [identities::cluster_group(cluster), identities::MANAGED_CLUSTERS_GROUP.to_owned()];
+    let groups: Vec<_> = groups.iter().map(String::as_str).collect();
+    client_for(&world.plane.kubeconfig_for_user(&identities::cluster_user(cluster, agent), &groups)?).await
+}
+
+async fn wait_for_certificate(world: &World, name: &str) -> Result<CertificateSigningRequest> {
+    let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
+    eventually("the request has its certificate", || async {
+        let request = requests.get(name).await?;
+        let has_certificate = request.status.as_ref().is_some_and(|status| status.certificate.is_some());
+        Ok::<_, kube::Error>(has_certificate.then_some(request))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_agents_renewal_of_its_own_certificate_is_approved() -> Result<()> {
+    let world = world().await?;
+    let cluster = unique("renewing");
+    world.accepted(&cluster).await?;
+    let agent = client_of_agent(&world, &cluster, "agent1").await?;
+    let name = Request::renewal(&cluster, "agent1").send(&agent).await?;
+    let request = wait_for_certificate(&world, &name).await?;
+    let conditions = request.status.and_then(|status| status.conditions).unwrap_or_default();
+    assert_eq!(conditions.len(), 1);
+    assert_eq!((conditions[0].type_.as_str(), conditions[0].status.as_str()), ("Approved", "True"));
+    assert_eq!(conditions[0].reason.as_deref(), Some("AutoApprovedByHubCSRApprovingController"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn any_other_request_is_left_untouched() -> Result<()> {
+    let world = world().await?;
+    let (cluster, victim) = (unique("other"), unique("victim"));
+    world.accepted(&cluster).await?;
+    world.accepted(&victim).await?;
+    let agent = client_of_agent(&world, &cluster, "agent1").await?;
+    let own = || Request::renewal(&cluster, "agent1");
+    let mut with_group = own();
+    with_group.subject.organizations.push("system:authenticated-by-luck".into());
+    let mut with_groups_of_victim = own();
+    with_groups_of_victim.subject.organizations = vec![identities::cluster_group(&victim)];
+    let untouched = [
+        Request::renewal(&cluster, "agent2").send(&agent).await?,
+        Request::renewal(&victim, "agent1").send(&agent).await?,
+        own().send(&world.client).await?,
+        with_group.send(&agent).await?,
+        with_groups_of_victim.send(&agent).await?,
+        Request { signer: "example.com/other", ..own() }.send(&agent).await?,
+        Request { label: None, ..own() }.send(&agent).await?,
+        Request { label: Some(victim.clone()), ..own() }.send(&agent).await?,
+    ];
+    // Once a later request is through, these have been looked at.
+    let last = own().send(&agent).await?;
+    wait_for_certificate(&world, &last).await?;
+    let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
+    for name in untouched {
+        let conditions = requests.get(&name).await?.status.and_then(|status| status.conditions);
+        assert!(conditions.is_none_or(|conditions| conditions.is_empty()), "{name}");
+    }
+    Ok(())
+}
