@@ -11,7 +11,7 @@
 //! | [`watch`] | one watch per kind, shared by all controllers that need it |
 //! | [`queue`], [`controller`] | the work queue with back-off, and the driver of the four verbs |
 //! | [`context`] | clock, metrics, health and shutdown of one hub or agent, as a value |
-//! | [`write`] | merge patches that carry the resource version, finalizers |
+//! | [`mod@write`] | merge patches that carry the resource version, finalizers |
 //! | [`conditions`] | setting `metav1.Condition`s without losing transition times |
 //! | [`events`] | Kubernetes Events in the form OCM writes them |
 //! | [`pki`] | keys, certificate signing requests, certificates |

@@ -8,12 +8,12 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`works`] | the life of a ManifestWork: refuse, apply, report, delete |
-//! | [`applied`] | a deleted AppliedManifestWork: deletes what it recorded, then lets it go |
-//! | [`availability`] | looks from time to time whether what was applied is still there |
-//! | [`eviction`] | gives up what no ManifestWork stands behind any more, after a grace period |
-//! | [`update`] | the Update strategy: what to write for which kind |
-//! | [`manifest`], [`mapping`], [`ownership`], [`resources`], [`refusal`] | what these are made of |
+//! | `works` | the life of a ManifestWork: refuse, apply, report, delete |
+//! | `applied` | a deleted AppliedManifestWork: deletes what it recorded, then lets it go |
+//! | `availability` | looks from time to time whether what was applied is still there |
+//! | `eviction` | gives up what no ManifestWork stands behind any more, after a grace period |
+//! | `update` | the Update strategy: what to write for which kind |
+//! | `manifest`, `mapping`, `ownership`, `resources`, `refusal` | what these are made of |
 
 mod applied;
 mod availability;
