@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt::Write as _};
 
-use kube::core::Status;
+use kube::{core::Status, runtime::watcher};
 
 /// What to do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
         let text = match request_error {
             Some(kube::Error::Api(status)) => status.message.clone(),
             Some(kube::Error::Service(_) | kube::Error::HyperError(_)) => String::new(),
-            _ => error.to_string(),
+            _ => error.downcast_ref().map_or_else(|| error.to_string(), watch_step),
         };
         let is_status = request_error.and_then(status_of).is_some();
         if !text.is_empty() && !line.ends_with(&text) {
@@ -161,6 +161,17 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
         next = if is_status { None } else { error.source() };
     }
     line
+}
+
+/// At which step a watch failed; its own text would repeat the cause.
+fn watch_step(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(_) => "failed to list".to_owned(),
+        watcher::Error::WatchStartFailed(_) => "failed to start watching".to_owned(),
+        watcher::Error::WatchFailed(_) => "failed to go on watching".to_owned(),
+        watcher::Error::WatchError(status) => format!("the API server ended the watch: {}", status.message),
+        watcher::Error::NoResourceVersion => error.to_string(),
+    }
 }
 
 /// The client error that this is; as the source of [`Error::Request`] it is in a box.
@@ -181,6 +192,9 @@ mod tests {
     #[test]
     fn a_chain_shows_the_servers_message_once_and_without_debug_noise() {
         assert_eq!(chain(&answer(403, "not for you")), "failed to create namespace a: not for you");
+        let status = Status::failure("not for you", "").with_code(403).boxed();
+        let watch = watcher::Error::InitialListFailed(kube::Error::Api(status));
+        assert_eq!(chain(&watch), "failed to list: not for you");
     }
 
     #[test]

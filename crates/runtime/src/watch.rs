@@ -39,6 +39,8 @@ use crate::{context::Context, error::chain};
 /// The waits between two tries of a watch that fails.
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(5);
+/// So many failures in a row are worth a warning.
+const LOUD: usize = 4;
 /// A watch that held this long starts again with the shortest wait.
 const RETRY_RESET: Duration = Duration::from_secs(60);
 
@@ -236,13 +238,18 @@ impl Watches {
         let failing = self.context.metrics().watch_failures(&plural);
         self.context.spawn(async move {
             let mut ready = Some(ready);
+            let mut in_a_row = 0;
             let mut events = pin!(events.backoff(Retry::default()));
             while let Some(event) = events.next().await {
                 match event {
-                    Ok(event) => cache.take(event, &plural),
+                    Ok(event) => {
+                        in_a_row = 0;
+                        cache.take(event, &plural);
+                    }
                     Err(error) => {
+                        in_a_row += 1;
                         failing.inc();
-                        report_failure(&plural, &error);
+                        report_failure(&plural, &error, in_a_row);
                     }
                 }
                 if cache.is_synced() {
@@ -266,16 +273,17 @@ fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B> {
     }
 }
 
-fn report_failure(plural: &str, error: &watcher::Error) {
+/// Says that a watch failed: loudly once it fails several times in a row, since rights that were just
+/// granted and kinds that were just installed take a moment.
+fn report_failure(plural: &str, error: &watcher::Error, in_a_row: usize) {
+    let is_unknown_kind =
+        matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404);
+    let hint = if is_unknown_kind { ": are the CRDs installed?" } else { "" };
     let text = chain(error);
-    match error {
-        watcher::Error::WatchError(status) if status.code == 410 => {
-            debug!(kind = plural, error = %text, "watch is too old, listing again");
-        }
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
-            warn!(kind = plural, "the API server does not know this kind, trying again: are its CRDs installed?");
-        }
-        _ => warn!(kind = plural, error = %text, "watch failed, trying again"),
+    if in_a_row < LOUD {
+        debug!(kind = plural, error = %text, "watch failed, trying again{hint}");
+    } else {
+        warn!(kind = plural, error = %text, "watch keeps failing, trying again{hint}");
     }
 }
 

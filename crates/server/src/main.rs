@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 
 /// Open Cluster Management: one hub, many Kubernetes clusters.
 #[derive(Debug, Parser)]
-#[command(name = "ocm", version, about, arg_required_else_help = true)]
+#[command(name = "ocm", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -36,7 +36,8 @@ fn workers() -> usize {
 /// Starts logging, at `RUST_LOG` where it is set, else at `default`.
 pub(crate) fn start_logs(verbosity: u8) {
     let default = match verbosity {
-        0 => "info",
+        // kube's own words about a failed watch come a second time as ours.
+        0 => "info,kube_runtime=off",
         1..=3 => "debug,hyper=info,hyper_util=info,h2=info,rustls=info,tower=info,kube=info",
         _ => "trace",
     };
