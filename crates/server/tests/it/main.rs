@@ -6,6 +6,7 @@
 mod access;
 mod bad_input;
 mod commands;
+mod connections;
 mod join;
 mod outage;
 mod restart;
