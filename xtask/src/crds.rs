@@ -43,9 +43,10 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn generate() -> Result<BTreeMap<String, String>> {
-    let definitions = ocm_api::crds::all()?;
+    let definitions = [ocm_api::crds::all()?, ocm_api::crds::optional()?];
     definitions
         .iter()
+        .flatten()
         .map(|crd| Ok((crd.file_name(), format!("{HEADER}{}", yaml::to_string(&crd.definition)?))))
         .collect()
 }

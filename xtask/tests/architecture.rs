@@ -92,10 +92,10 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "ocm-bench",
-        allowed: &["ocm-testing", "ocm-runtime", "ocm-api"],
+        allowed: &["ocm-agent", "ocm-testing", "ocm-runtime", "ocm-api"],
         tests: &[],
         banned: &[],
-        why: "load programs drive the released binaries, as users do",
+        why: "load programs drive the released binaries, as users do, and a fleet of agents in their own process",
     },
     Rule {
         package: "xtask",

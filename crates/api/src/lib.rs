@@ -1,9 +1,10 @@
 //! The nouns of Open Cluster Management: API types, conditions, reasons, labels. No I/O.
 //!
-//! * [`cluster`] and [`work`] hold the API types, one module per API version.
+//! * [`cluster`], [`work`], [`addon`] and [`operator`] hold the API types of OCM, [`about`] and [`multicluster`] those of
+//!   Kubernetes that OCM speaks; one module per API version.
 //! * [`labels`], [`annotations`], [`finalizers`], [`taints`], [`conditions`], [`reasons`], [`identities`], [`rbac`],
-//!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`] and [`limits`] hold every literal that hub
-//!   and agent must agree on, each named once.
+//!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`], [`webhooks`] and [`limits`] hold every
+//!   literal that hub and agent must agree on, each named once.
 //! * [`feature_gates`] is the table of feature gates.
 //! * [`crds`] builds the CustomResourceDefinitions from the types.
 
@@ -14,7 +15,11 @@ mod macros;
 mod schema;
 mod serde_util;
 
+pub mod about;
+pub mod addon;
 pub mod cluster;
+pub mod multicluster;
+pub mod operator;
 pub mod work;
 
 pub mod crds;
@@ -23,5 +28,5 @@ pub mod feature_gates;
 mod names;
 pub use names::{
     annotations, authorization, components, conditions, finalizers, identities, labels, leases, limits, namespaces,
-    rbac, reasons, secrets, signers, taints,
+    rbac, reasons, secrets, signers, taints, webhooks,
 };

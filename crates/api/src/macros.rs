@@ -70,12 +70,12 @@ macro_rules! string_enum {
     };
 }
 
-/// Makes a struct with `metadata`, `spec` and, unless `no status` is given, `status` a Kubernetes kind: implements
+/// Makes a struct with `metadata` and, where they are named, `spec` and `status` a Kubernetes kind: implements
 /// `k8s_openapi`'s `Resource` and `Metadata` (and through them kube's `Resource`), `Serialize` with `apiVersion` and
 /// `kind`, and a constructor.
 macro_rules! kubernetes_kind {
     (
-        $kind:ident, spec: $spec:ty, $(status: $status:tt,)?
+        $kind:ident, $(spec: $spec:ty,)? $(status: $status:tt,)?
         group: $group:literal, version: $version:literal, plural: $plural:literal, scope: $scope:ident
     ) => {
         impl k8s_openapi::Resource for $kind {
@@ -106,13 +106,16 @@ macro_rules! kubernetes_kind {
                 object.serialize_field("apiVersion", <Self as k8s_openapi::Resource>::API_VERSION)?;
                 object.serialize_field("kind", <Self as k8s_openapi::Resource>::KIND)?;
                 object.serialize_field("metadata", &self.metadata)?;
-                object.serialize_field("spec", &self.spec)?;
+                $( kubernetes_kind!(@spec $spec, self, object); )?
                 $( kubernetes_kind!(@status $status, self, object); )?
                 object.end()
             }
         }
 
-        kubernetes_kind!(@new $scope, $kind, $spec);
+        kubernetes_kind!(@new $scope, $kind $(, $spec)?);
+    };
+    (@spec $spec:ty, $self:ident, $object:ident) => {
+        $object.serialize_field("spec", &$self.spec)?
     };
     (@status $status:tt, $self:ident, $object:ident) => {
         match &$self.$status {
@@ -135,6 +138,17 @@ macro_rules! kubernetes_kind {
             /// A new object of this name in this namespace, everything else empty.
             pub fn new(namespace: impl Into<String>, name: impl Into<String>, spec: $spec) -> Self {
                 let mut object = Self { spec, ..Self::default() };
+                object.metadata.namespace = Some(namespace.into());
+                object.metadata.name = Some(name.into());
+                object
+            }
+        }
+    };
+    (@new NamespaceResourceScope, $kind:ident) => {
+        impl $kind {
+            /// A new object of this name in this namespace, everything else empty.
+            pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+                let mut object = Self::default();
                 object.metadata.namespace = Some(namespace.into());
                 object.metadata.name = Some(name.into());
                 object

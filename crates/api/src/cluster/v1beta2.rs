@@ -1,4 +1,4 @@
-//! `cluster.open-cluster-management.io/v1beta2`: [`ManagedClusterSet`].
+//! `cluster.open-cluster-management.io/v1beta2`: [`ManagedClusterSet`] and [`ManagedClusterSetBinding`].
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube_core::ObjectMeta;
@@ -84,6 +84,48 @@ pub struct ManagedNamespaceConfig {
 pub struct ManagedClusterSetStatus {
     /// The set's conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schema::condition_list")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Makes a cluster set available to the placements of a namespace. Creating one takes permission to `create` the virtual
+/// resource `managedclustersets/bind` of the set.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct ManagedClusterSetBinding {
+    /// Standard object metadata; the name is the set's name.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::schema::object_meta")]
+    pub metadata: ObjectMeta,
+    /// Which set.
+    #[serde(default)]
+    pub spec: ManagedClusterSetBindingSpec,
+    /// Whether the set exists, written by the hub.
+    #[serde(default)]
+    pub status: Option<ManagedClusterSetBindingStatus>,
+}
+
+kubernetes_kind!(
+    ManagedClusterSetBinding, spec: ManagedClusterSetBindingSpec, status: status,
+    group: "cluster.open-cluster-management.io", version: "v1beta2", plural: "managedclustersetbindings",
+    scope: NamespaceResourceScope
+);
+
+/// Which set a binding makes available.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedClusterSetBindingSpec {
+    /// Name of the set; must be the name of the binding, and cannot be changed.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub cluster_set: String,
+}
+
+/// Whether the set of a binding exists.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedClusterSetBindingStatus {
+    /// The binding's conditions. Written even when empty.
+    #[serde(default, deserialize_with = "crate::serde_util::null_as_default")]
     #[schemars(schema_with = "crate::schema::condition_list")]
     pub conditions: Vec<Condition>,
 }

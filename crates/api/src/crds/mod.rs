@@ -1,20 +1,23 @@
 //! The CustomResourceDefinitions of the types in this crate, equal to OCM v1.3's in everything but descriptions.
 
+mod build;
+mod columns;
 mod transform;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
-    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
-    CustomResourceSubresources, CustomResourceValidation, JSONSchemaProps,
-};
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, Resource};
-use kube_core::ObjectMeta;
-use schemars::JsonSchema;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::about::v1alpha1::ClusterProperty;
+use crate::addon::{v1alpha1, v1beta1};
 use crate::cluster::v1::ManagedCluster;
-use crate::cluster::v1alpha1::ClusterClaim;
-use crate::cluster::v1beta2::ManagedClusterSet;
+use crate::cluster::v1alpha1::{AddOnPlacementScore, ClusterClaim};
+use crate::cluster::v1beta1::{Placement, PlacementDecision};
+use crate::cluster::v1beta2::{ManagedClusterSet, ManagedClusterSetBinding};
+use crate::feature_gates;
+use crate::multicluster::v1alpha1::ClusterProfile;
+use crate::operator::v1::{ClusterManager, Klusterlet};
 use crate::work::v1::{AppliedManifestWork, ManifestWork};
+use crate::work::v1alpha1::ManifestWorkReplicaSet;
+use build::crd;
 
 /// A failure to build a definition; only a mistake in the types of this crate can cause it.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +37,24 @@ pub enum Side {
     Managed,
 }
 
+/// What a definition is installed together with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum With {
+    /// With hub or agent, always.
+    Always,
+    /// With hub or agent, when this feature gate is on.
+    FeatureGate(&'static str),
+    /// With the operator that installs hub or agent.
+    Operator,
+}
+
 /// A definition and where it is installed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crd {
     /// Where it is installed.
     pub side: Side,
+    /// What it is installed together with.
+    pub with: With,
     /// The definition, without status.
     pub definition: CustomResourceDefinition,
 }
@@ -51,111 +67,76 @@ impl Crd {
     }
 }
 
-/// Every definition, the hub's first.
+/// Every definition that hub and agents always need, the hub's first. For the others see [`optional`].
 ///
 /// # Errors
 ///
 /// Only when a type of this crate has a schema that is not one of Kubernetes; a test holds that none has.
 pub fn all() -> Result<Vec<Crd>, Error> {
     Ok(vec![
-        crd::<ManagedCluster>(Side::Hub, &["mcl", "mcls"], managed_cluster_columns(), true)?,
-        crd::<ManagedClusterSet>(Side::Hub, &["mclset", "mclsets"], managed_cluster_set_columns(), true)?,
-        crd::<ManifestWork>(Side::Hub, &[], vec![], true)?,
-        crd::<ClusterClaim>(Side::Managed, &[], vec![], false)?,
-        crd::<AppliedManifestWork>(Side::Managed, &[], vec![], true)?,
+        crd::<ManagedCluster>(Side::Hub)?.short_names(["mcl", "mcls"]).columns(columns::managed_cluster()),
+        crd::<ManagedClusterSet>(Side::Hub)?.short_names(["mclset", "mclsets"]).columns(columns::managed_cluster_set()),
+        crd::<ManagedClusterSetBinding>(Side::Hub)?.short_names(["mclsetbinding", "mclsetbindings"]),
+        crd::<Placement>(Side::Hub)?.columns(columns::placement()),
+        crd::<PlacementDecision>(Side::Hub)?,
+        crd::<AddOnPlacementScore>(Side::Hub)?,
+        crd::<ManifestWork>(Side::Hub)?,
+        crd::<ManifestWorkReplicaSet>(Side::Hub)?.short_names(["mwrs"]).columns(columns::manifest_work_replica_set()),
+        cluster_management_addon()?,
+        managed_cluster_addon()?,
+        addon_deployment_config()?,
+        addon_template()?,
+        crd::<ClusterClaim>(Side::Managed)?.without_status(),
+        crd::<AppliedManifestWork>(Side::Managed)?,
     ])
 }
 
-fn managed_cluster_columns() -> Vec<CustomResourceColumnDefinition> {
-    vec![
-        column("Hub Accepted", "boolean", ".spec.hubAcceptsClient"),
-        column("Managed Cluster URLs", "string", ".spec.managedClusterClientConfigs[*].url"),
-        condition_column("Joined", crate::conditions::cluster::JOINED),
-        condition_column("Available", crate::conditions::cluster::AVAILABLE),
-        column("Age", "date", ".metadata.creationTimestamp"),
-    ]
+/// The definitions that only some installations need, see [`Crd::with`](Crd#structfield.with); the hub's first.
+///
+/// # Errors
+///
+/// As [`all`].
+pub fn optional() -> Result<Vec<Crd>, Error> {
+    Ok(vec![
+        crd::<ClusterManager>(Side::Hub)?.with(With::Operator),
+        crd::<ClusterProfile>(Side::Hub)?.foreign().with(With::FeatureGate(feature_gates::CLUSTER_PROFILE)),
+        crd::<Klusterlet>(Side::Managed)?.with(With::Operator),
+        cluster_property()?,
+    ])
 }
 
-fn managed_cluster_set_columns() -> Vec<CustomResourceColumnDefinition> {
-    vec![condition_column("Empty", crate::conditions::set::EMPTY), column("Age", "date", ".metadata.creationTimestamp")]
+fn cluster_management_addon() -> Result<Crd, Error> {
+    let stored = crd::<v1alpha1::ClusterManagementAddOn>(Side::Hub)?
+        .short_names(["cma", "cmas"])
+        .columns(columns::cluster_management_addon_v1alpha1());
+    let both = stored.also::<v1beta1::ClusterManagementAddOn>()?.columns(columns::cluster_management_addon());
+    Ok(both.converted())
 }
 
-fn condition_column(name: &str, condition: &str) -> CustomResourceColumnDefinition {
-    column(name, "string", &format!(r#".status.conditions[?(@.type=="{condition}")].status"#))
+fn managed_cluster_addon() -> Result<Crd, Error> {
+    let both = crd::<v1alpha1::ManagedClusterAddOn>(Side::Hub)?
+        .also::<v1beta1::ManagedClusterAddOn>()?
+        .short_names(["mca", "mcas"]);
+    Ok(both.columns_of_all(&columns::managed_cluster_addon()).converted())
 }
 
-fn column(name: &str, type_: &str, json_path: &str) -> CustomResourceColumnDefinition {
-    CustomResourceColumnDefinition {
-        name: name.to_owned(),
-        type_: type_.to_owned(),
-        json_path: json_path.to_owned(),
-        ..Default::default()
-    }
+/// Both versions have the same fields, so the API server needs no webhook to convert.
+fn addon_deployment_config() -> Result<Crd, Error> {
+    let both = crd::<v1alpha1::AddOnDeploymentConfig>(Side::Hub)?.also::<v1beta1::AddOnDeploymentConfig>()?;
+    Ok(both.without_status())
 }
 
-/// The scope of a kind as a definition spells it.
-trait ScopeName {
-    const NAME: &'static str;
+/// Both versions have the same fields, so the API server needs no webhook to convert.
+fn addon_template() -> Result<Crd, Error> {
+    let both = crd::<v1alpha1::AddOnTemplate>(Side::Hub)?.also::<v1beta1::AddOnTemplate>()?;
+    Ok(both.columns_of_all(&columns::addon_template()).with_empty_subresources())
 }
 
-impl ScopeName for ClusterResourceScope {
-    const NAME: &'static str = "Cluster";
-}
-
-impl ScopeName for NamespaceResourceScope {
-    const NAME: &'static str = "Namespaced";
-}
-
-fn crd<K>(
-    side: Side,
-    short_names: &[&str],
-    columns: Vec<CustomResourceColumnDefinition>,
-    has_status: bool,
-) -> Result<Crd, Error>
-where
-    K: Resource + JsonSchema,
-    K::Scope: ScopeName,
-{
-    let version = CustomResourceDefinitionVersion {
-        name: K::VERSION.to_owned(),
-        served: true,
-        storage: true,
-        schema: Some(CustomResourceValidation { open_api_v3_schema: Some(schema::<K>()?) }),
-        subresources: has_status.then(status_subresource),
-        additional_printer_columns: (!columns.is_empty()).then_some(columns),
-        ..Default::default()
-    };
-    let spec = CustomResourceDefinitionSpec {
-        group: K::GROUP.to_owned(),
-        names: names::<K>(short_names),
-        preserve_unknown_fields: Some(false),
-        scope: <K::Scope as ScopeName>::NAME.to_owned(),
-        versions: vec![version],
-        ..Default::default()
-    };
-    let metadata = ObjectMeta { name: Some(format!("{}.{}", K::URL_PATH_SEGMENT, K::GROUP)), ..Default::default() };
-    Ok(Crd { side, definition: CustomResourceDefinition { metadata, spec, status: None } })
-}
-
-fn status_subresource() -> CustomResourceSubresources {
-    CustomResourceSubresources {
-        status: Some(CustomResourceSubresourceStatus(serde_json::json!({}))),
-        ..Default::default()
-    }
-}
-
-fn names<K: Resource>(short_names: &[&str]) -> CustomResourceDefinitionNames {
-    let short_names: Vec<String> = short_names.iter().map(|&name| name.to_owned()).collect();
-    CustomResourceDefinitionNames {
-        kind: K::KIND.to_owned(),
-        list_kind: Some(format!("{}List", K::KIND)),
-        plural: K::URL_PATH_SEGMENT.to_owned(),
-        singular: Some(K::KIND.to_lowercase()),
-        short_names: (!short_names.is_empty()).then_some(short_names),
-        ..Default::default()
-    }
-}
-
-fn schema<K: Resource + JsonSchema>() -> Result<JSONSchemaProps, Error> {
-    serde_json::from_value(transform::kubernetes_schema::<K>()).map_err(|source| Error { kind: K::KIND, source })
+fn cluster_property() -> Result<Crd, Error> {
+    let property = crd::<ClusterProperty>(Side::Managed)?
+        .foreign()
+        // The API server takes definitions of Kubernetes' own groups only with the link to their review.
+        .annotation("api-approved.kubernetes.io", "https://github.com/kubernetes/enhancements/pull/3084")
+        .columns(columns::cluster_property());
+    Ok(property.with(With::FeatureGate(feature_gates::CLUSTER_PROPERTY)))
 }

@@ -79,6 +79,21 @@ pub fn agent_of<'a>(cluster: &str, common_name: &'a str, organizations: &[String
     }
 }
 
+/// User of an agent of an add-on, with a certificate.
+pub fn addon_user(cluster: &str, addon: &str, agent: &str) -> String {
+    format!("{}:agent:{agent}", addon_group(cluster, addon))
+}
+
+/// Group of an add-on's agents on one cluster.
+pub fn addon_group(cluster: &str, addon: &str) -> String {
+    format!("{PREFIX}cluster:{cluster}:addon:{addon}")
+}
+
+/// Group of an add-on's agents on all clusters.
+pub fn addon_everywhere_group(addon: &str) -> String {
+    format!("{PREFIX}addon:{addon}")
+}
+
 /// User of a service account.
 pub fn service_account_user(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")

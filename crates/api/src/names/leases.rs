@@ -1,4 +1,6 @@
 //! Leases: heartbeats of clusters, and locks of components so that only one replica leads.
+//!
+//! The heartbeat of an add-on has the add-on's name, in the add-on's namespace on the managed or hosting cluster.
 
 /// The cluster's heartbeat, in its namespace on the hub; also its holder identity. The hub creates it, the agent renews it.
 pub const MANAGED_CLUSTER: &str = "managed-cluster-lease";
@@ -17,3 +19,5 @@ pub const REGISTRATION_AGENT_LOCK: &str = "registration-agent-lock";
 pub const WORK_AGENT_LOCK: &str = "work-agent-lock";
 /// Lock of an agent that does both.
 pub const KLUSTERLET_AGENT_LOCK: &str = "klusterlet-agent-lock";
+/// Lock of the placement debug server.
+pub const PLACEMENT_DEBUG_LOCK: &str = "placement-debug-lock";

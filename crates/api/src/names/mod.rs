@@ -15,3 +15,4 @@ pub mod reasons;
 pub mod secrets;
 pub mod signers;
 pub mod taints;
+pub mod webhooks;

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod crds;
+mod kinds;
+mod properties;
 mod round_trip;
 mod upstream;

@@ -2,66 +2,64 @@
 
 use k8s_openapi::Resource;
 use ocm_api::cluster::v1::{ManagedCluster, TaintEffect};
-use ocm_api::cluster::v1alpha1::ClusterClaim;
-use ocm_api::cluster::v1beta2::ManagedClusterSet;
-use ocm_api::work::v1::{AppliedManifestWork, ManifestWork, UpdateStrategyType};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use ocm_api::cluster::v1alpha1::{AddOnPlacementScore, ClusterClaim};
+use ocm_api::cluster::v1beta1::Placement;
+use ocm_api::work::v1::{ManifestWork, UpdateStrategyType};
 use serde_json::{Value, json};
 
-const MANAGED_CLUSTER: &str = include_str!("fixtures/managedcluster.yaml");
-const MANAGED_CLUSTER_SET: &str = include_str!("fixtures/managedclusterset.yaml");
-const CLUSTER_CLAIM: &str = include_str!("fixtures/clusterclaim.yaml");
-const MANIFEST_WORK: &str = include_str!("fixtures/manifestwork.yaml");
-const APPLIED_MANIFEST_WORK: &str = include_str!("fixtures/appliedmanifestwork.yaml");
+use crate::crds::every;
+use crate::kinds;
 
-fn again<K: Serialize + DeserializeOwned>(value: &Value) -> Value {
-    let object: K = serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"));
-    serde_json::to_value(object).unwrap()
+/// Objects that show every field of every kind.
+const FIXTURES: &[&str] = &[
+    include_str!("fixtures/addondeploymentconfig.yaml"),
+    include_str!("fixtures/addonplacementscore.yaml"),
+    include_str!("fixtures/addontemplate.yaml"),
+    include_str!("fixtures/appliedmanifestwork.yaml"),
+    include_str!("fixtures/clusterclaim.yaml"),
+    include_str!("fixtures/clustermanagementaddon.yaml"),
+    include_str!("fixtures/clustermanager.yaml"),
+    include_str!("fixtures/clusterprofile.yaml"),
+    include_str!("fixtures/clusterproperty.yaml"),
+    include_str!("fixtures/klusterlet.yaml"),
+    include_str!("fixtures/managedcluster.yaml"),
+    include_str!("fixtures/managedclusteraddon.yaml"),
+    include_str!("fixtures/managedclusterset.yaml"),
+    include_str!("fixtures/managedclustersetbinding.yaml"),
+    include_str!("fixtures/manifestwork.yaml"),
+    include_str!("fixtures/manifestworkreplicaset.yaml"),
+    include_str!("fixtures/placement.yaml"),
+    include_str!("fixtures/placementdecision.yaml"),
+];
+
+fn fixtures() -> Vec<Value> {
+    let objects = FIXTURES.iter().flat_map(|text| ocm_apimachinery::yaml::from_str_multi::<Value>(text).unwrap());
+    objects.collect()
 }
 
-fn check<K: Serialize + DeserializeOwned>(text: &str) {
-    for value in ocm_apimachinery::yaml::from_str_multi::<Value>(text).unwrap() {
-        assert_eq!(again::<K>(&value), value);
+fn again(value: &Value) -> Value {
+    (kinds::of(value).again)(value).unwrap_or_else(|error| panic!("{error}: {value}"))
+}
+
+#[test]
+fn every_kind_keeps_every_field() {
+    for value in fixtures() {
+        assert_eq!(again(&value), value);
     }
 }
 
 #[test]
-fn a_managed_cluster_keeps_every_field() {
-    check::<ManagedCluster>(MANAGED_CLUSTER);
-}
-
-#[test]
-fn a_managed_cluster_set_keeps_every_field() {
-    check::<ManagedClusterSet>(MANAGED_CLUSTER_SET);
-}
-
-#[test]
-fn a_cluster_claim_keeps_every_field() {
-    check::<ClusterClaim>(CLUSTER_CLAIM);
-}
-
-#[test]
-fn a_manifest_work_keeps_every_field() {
-    check::<ManifestWork>(MANIFEST_WORK);
-}
-
-#[test]
-fn an_applied_manifest_work_keeps_every_field() {
-    check::<AppliedManifestWork>(APPLIED_MANIFEST_WORK);
-}
-
-#[test]
 fn the_fixtures_hold_every_field_that_the_schemas_have() {
-    let fixtures =
-        [MANAGED_CLUSTER, MANAGED_CLUSTER_SET, CLUSTER_CLAIM, MANIFEST_WORK, APPLIED_MANIFEST_WORK].join("\n---\n");
-    let objects: Vec<Value> = ocm_apimachinery::yaml::from_str_multi(&fixtures).unwrap();
-    for crd in ocm_api::crds::all().unwrap() {
-        let crd = serde_json::to_value(crd.definition).unwrap();
-        let kind = &crd["spec"]["names"]["kind"];
-        let examples: Vec<&Value> = objects.iter().filter(|object| object["kind"] == *kind).collect();
-        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        assert_shown(kind.as_str().unwrap(), schema, &examples);
+    let objects = fixtures();
+    for crd in every() {
+        let spec = crd.definition.spec;
+        for version in spec.versions {
+            let api_version = format!("{}/{}", spec.group, version.name);
+            let examples = objects.iter().filter(|object| object["apiVersion"] == api_version);
+            let examples: Vec<&Value> = examples.filter(|object| object["kind"] == spec.names.kind).collect();
+            let schema = serde_json::to_value(version.schema.unwrap()).unwrap()["openAPIV3Schema"].take();
+            assert_shown(&format!("{api_version} {}", spec.names.kind), &schema, &examples);
+        }
     }
 }
 
@@ -111,8 +109,29 @@ fn a_value_that_is_not_known_is_kept_and_named() {
     let strategy = work.spec.manifest_configs[0].update_strategy.clone().unwrap();
     assert_eq!(strategy.type_, UpdateStrategyType::Other("Recreate".to_owned()));
     assert_eq!(strategy.type_.to_string(), "Recreate");
-    assert_eq!(again::<ManifestWork>(&value), value);
+    assert_eq!(again(&value), value);
     assert_eq!(TaintEffect::from("NoSelect"), TaintEffect::NoSelect);
+}
+
+#[test]
+fn a_kind_without_spec_is_written_without_one() {
+    let score = AddOnPlacementScore::new("c1", "latency");
+    let expected = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1alpha1", "kind": "AddOnPlacementScore",
+        "metadata": { "namespace": "c1", "name": "latency" },
+    });
+    assert_eq!(serde_json::to_value(score).unwrap(), expected);
+}
+
+#[test]
+fn a_selector_that_selects_everything_is_not_one_that_is_absent() {
+    let placement = |selector: Value| {
+        let spec = json!({ "predicates": [{ "requiredClusterSelector": selector }] });
+        serde_json::from_value::<Placement>(json!({ "metadata": { "name": "a" }, "spec": spec })).unwrap()
+    };
+    let selector = |placement: &Placement| placement.spec.predicates[0].required_cluster_selector.clone();
+    assert!(selector(&placement(json!({ "labelSelector": {} }))).label_selector.is_some());
+    assert!(selector(&placement(json!({}))).label_selector.is_none());
 }
 
 #[test]
@@ -129,4 +148,7 @@ fn kinds_know_their_place_in_the_api() {
     let works = "/apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks";
     assert_eq!(ManifestWork::url_path(&(), Some("c1")), works);
     assert_eq!(ClusterClaim::API_VERSION, "cluster.open-cluster-management.io/v1alpha1");
+    let configs = |version: &str| format!("/apis/addon.open-cluster-management.io/{version}/addondeploymentconfigs");
+    assert_eq!(ocm_api::addon::v1alpha1::AddOnDeploymentConfig::url_path(&(), None), configs("v1alpha1"));
+    assert_eq!(ocm_api::addon::v1beta1::AddOnDeploymentConfig::url_path(&(), None), configs("v1beta1"));
 }

@@ -1,4 +1,4 @@
-//! OCM's own CRDs, from its published Go module.
+//! OCM's own CRDs, from its published Go module; and those of Kubernetes that OCM installs, which are in none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,13 +7,31 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 const MODULE: &str = "open-cluster-management.io/api";
-/// Folders of the module that hold CRDs of ours.
-const FOLDERS: [&str; 4] = ["cluster/v1", "cluster/v1alpha1", "cluster/v1beta2", "work/v1"];
+/// Folders of the module that hold CRDs of ours. A definition that is in two of them is meant as in the first.
+const FOLDERS: [&str; 9] = [
+    "cluster/v1",
+    "cluster/v1alpha1",
+    "cluster/v1beta1",
+    "cluster/v1beta2",
+    "work/v1",
+    "work/v1alpha1",
+    "addon/v1beta1",
+    "addon/v1alpha1",
+    "operator/v1",
+];
+/// The definitions of Kubernetes' multicluster interest group, written down.
+const FOREIGN: [(&str, &str); 2] = [
+    ("clusterprofiles.multicluster.x-k8s.io", include_str!("fixtures/upstream/clusterprofiles.yaml")),
+    ("clusterproperties.about.k8s.io", include_str!("fixtures/upstream/clusterproperties.yaml")),
+];
 
 static DIRECTORY: LazyLock<Result<PathBuf, String>> = LazyLock::new(download);
 
 /// The definition of this name.
 pub(crate) fn crd(name: &str) -> Value {
+    if let Some((_, text)) = FOREIGN.iter().find(|(foreign, _)| *foreign == name) {
+        return ocm_apimachinery::yaml::from_str(text).unwrap();
+    }
     let directory = DIRECTORY.as_ref().unwrap_or_else(|reason| panic!("{reason}"));
     FOLDERS
         .iter()

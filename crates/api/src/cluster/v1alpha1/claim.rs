@@ -1,4 +1,4 @@
-//! `cluster.open-cluster-management.io/v1alpha1`: [`ClusterClaim`].
+//! [`ClusterClaim`]: what a cluster says about itself.
 
 use kube_core::ObjectMeta;
 use schemars::JsonSchema;
