@@ -19,6 +19,8 @@
 //! wait with [`eventually`] and nothing else, and keep out of each other's way with [`unique`]
 //! names. The binaries come from `make testenv` or `KUBEBUILDER_ASSETS` (see [`Assets`]).
 //!
+//! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
+//!
 //! Environment variables:
 //! - `KUBEBUILDER_ASSETS`: a folder with the Kubernetes binaries, looked at first;
 //! - `OCM_TESTING_KEEP=1`: keep the folders with logs and data;
@@ -27,8 +29,10 @@
 mod assets;
 mod control_plane;
 mod dirs;
+pub mod fault;
 pub mod fixture;
 mod kubeconfig;
+mod memory;
 mod names;
 mod pki;
 mod ports;
@@ -41,8 +45,9 @@ pub use assets::Assets;
 pub use control_plane::{ControlPlane, ControlPlaneBuilder, Part};
 pub use dirs::TempDir;
 pub use kubeconfig::{client_for, write_kubeconfig};
+pub use memory::{AnswerBody, Kind, MemoryCluster};
 pub use names::unique;
 pub use ports::Port;
 pub use process::{Process, ProcessBuilder, Signal};
-pub use usage::Memory;
+pub use usage::{Memory, allow_open_files, own_cpu_time};
 pub use wait::{Probe, Seen, eventually, timeout};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Memory of a process in kB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,35 @@ pub struct Memory {
     pub resident_kb: u64,
     /// The part that belongs to no file: heap and stacks.
     pub anonymous_kb: u64,
+}
+
+impl Memory {
+    /// What this process uses now.
+    pub fn own() -> Result<Self> {
+        memory(std::process::id())
+    }
+}
+
+/// The processor time this process has used so far, user and system.
+pub fn own_cpu_time() -> Result<Duration> {
+    cpu_time(std::process::id())
+}
+
+/// Lets this process, and those it starts from now on, have as many open files as the system allows,
+/// and fails when that is less than `wanted`.
+pub fn allow_open_files(wanted: u64) -> Result<()> {
+    let limits = getrlimit(Resource::Nofile);
+    let most = limits.maximum.unwrap_or(u64::MAX);
+    if most < wanted {
+        bail!(
+            "{wanted} open files are needed and the limit is {most}: raise it, for example with `ulimit -Hn {wanted}`"
+        );
+    }
+    if limits.current.is_some_and(|current| current < most) {
+        setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })
+            .context("failed to raise the limit of open files")?;
+    }
+    Ok(())
 }
 
 /// Reads the exact numbers of smaps_rollup, or the kernel's running count where that is closed to us.

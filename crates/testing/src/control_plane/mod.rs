@@ -121,6 +121,13 @@ impl ControlPlane {
         self.files.authority.certificate()
     }
 
+    /// The API server's own certificate and key, PEM, for whoever stands before it.
+    pub(crate) fn serving_pair(&self) -> Result<(String, String)> {
+        let read =
+            |path: &Path| std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));
+        Ok((read(&self.files.serving_certificate)?, read(&self.files.serving_key)?))
+    }
+
     /// The file with the kubeconfig of the administrator (`system:masters`).
     pub fn admin_kubeconfig(&self) -> &Path {
         &self.files.admin_kubeconfig

@@ -1,0 +1,117 @@
+//! Faults on the way to a real API server.
+//!
+//! A [`FaultyServer`] stands before a [`ControlPlane`](crate::ControlPlane) and passes everything on, except where an
+//! injected [`Fault`] says otherwise: it answers with an error, hangs, cuts connections, and repeats, holds back or
+//! tears the events of watches. What it does not touch is answered by the real server, under the identity of whoever
+//! asked: bearer tokens are passed on, and the subject of a client certificate is impersonated.
+//!
+//! ```no_run
+//! # async fn example(hub: &ocm_testing::ControlPlane) -> anyhow::Result<()> {
+//! use ocm_testing::fault::{Asked, Fault, FaultyServer, Injection};
+//!
+//! let server = FaultyServer::start(hub).await?;
+//! let kubeconfig = server.reached_through(hub.admin_config());
+//! server.inject(Fault::new(Injection::answer(409, "Conflict")).when(Asked::is_write).times(3));
+//! # Ok(())
+//! # }
+//! ```
+
+mod asked;
+mod events;
+mod identity;
+mod server;
+mod upstream;
+mod writes;
+
+use std::{sync::Arc, time::Duration};
+
+pub use asked::Asked;
+pub use server::FaultyServer;
+pub use writes::WriteCount;
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Injection {
+    /// The server answers with an error and does nothing.
+    Answer {
+        /// The HTTP status code.
+        code: u16,
+        /// The reason in the Kubernetes status object.
+        reason: &'static str,
+        /// After how many seconds it asks to be asked again.
+        retry_after: Option<u32>,
+    },
+    /// The server does what it was asked to, but its answer is lost and this error arrives instead.
+    LoseAnswer {
+        /// The HTTP status code.
+        code: u16,
+        /// The reason in the Kubernetes status object.
+        reason: &'static str,
+    },
+    /// The request is never answered.
+    Hang,
+    /// The connection that the request came on is closed, with everything else on it.
+    Cut,
+    /// The answer is passed on, but the connection is closed in the middle of it after so many bytes.
+    CutAfter(usize),
+    /// The answer stops coming after so many bytes, and the connection stays open.
+    StallAfter(usize),
+    /// Every event of a watch comes twice.
+    RepeatEvents,
+    /// Every event of a watch comes this much later.
+    DelayEvents(Duration),
+    /// So many events of a watch do not come; then the watch ends.
+    LoseEvents(usize),
+    /// A watch begins with the error that its resource version is too old.
+    Expire,
+}
+
+impl Injection {
+    /// The server answers with an error and does nothing.
+    #[must_use]
+    pub fn answer(code: u16, reason: &'static str) -> Self {
+        Self::Answer { code, reason, retry_after: None }
+    }
+}
+
+type Condition = Arc<dyn Fn(&Asked) -> bool + Send + Sync>;
+
+/// What goes wrong, when, and how often.
+#[derive(Clone)]
+pub struct Fault {
+    pub(crate) injection: Injection,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) times: usize,
+}
+
+impl std::fmt::Debug for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fault").field("injection", &self.injection).field("times", &self.times).finish_non_exhaustive()
+    }
+}
+
+impl Fault {
+    /// A fault that happens to the next request.
+    #[must_use]
+    pub fn new(injection: Injection) -> Self {
+        Self { injection, conditions: Vec::new(), times: 1 }
+    }
+
+    /// It happens only to requests like this; every condition must hold.
+    #[must_use]
+    pub fn when(mut self, condition: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> Self {
+        self.conditions.push(Arc::new(condition));
+        self
+    }
+
+    /// It happens so many times.
+    #[must_use]
+    pub fn times(mut self, times: usize) -> Self {
+        self.times = times;
+        self
+    }
+
+    pub(crate) fn concerns(&self, asked: &Asked) -> bool {
+        self.times > 0 && self.conditions.iter().all(|condition| condition(asked))
+    }
+}

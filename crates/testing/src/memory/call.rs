@@ -1,0 +1,141 @@
+//! Reading a request: which objects it is about, and how the answer should look.
+
+use http::header::{ACCEPT, HeaderMap};
+use http::request::Parts;
+
+use super::answer::Shape;
+use super::failure::Failure;
+use super::kinds::Kind;
+use super::store::Key;
+
+/// Subresources that can be asked for.
+const STATUS: &str = "status";
+
+/// A request about objects of one kind.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The kind's place among those that are served.
+    pub(super) id: usize,
+    pub(super) kind: Kind,
+    /// Empty: all, or the kind has none.
+    pub(super) namespace: String,
+    pub(super) name: Option<String>,
+    /// Whether it is about the status only.
+    pub(super) status: bool,
+    pub(super) query: Query,
+    pub(super) shape: Shape,
+}
+
+impl Call {
+    pub(super) fn read(kinds: &[Kind], head: &Parts) -> Result<Self, Failure> {
+        let path = head.uri.path().trim_matches('/');
+        let segments: Vec<_> = path.split('/').map(decode).collect();
+        let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+        let (group, version, rest) = match segments.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return Err(Failure::NoSuchPath),
+        };
+        let (namespace, rest) = match rest {
+            // A namespace is an object too, with a status of its own.
+            ["namespaces", name, plural, rest @ ..] if *plural != STATUS => (*name, [&[*plural], rest].concat()),
+            _ => ("", rest.to_vec()),
+        };
+        let (plural, name, subresource) = match rest.as_slice() {
+            [plural] => (*plural, None, None),
+            [plural, name] => (*plural, Some(*name), None),
+            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
+            _ => return Err(Failure::NoSuchPath),
+        };
+        let served = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;
+        let unknown = || match kinds.iter().any(|kind| kind.group == group && kind.version == version && !kind.custom) {
+            true => Failure::no_such_resource(),
+            false => Failure::NoSuchPath,
+        };
+        let id = kinds.iter().position(served).ok_or_else(unknown)?;
+        let kind = kinds[id];
+        let call = Self {
+            id,
+            kind,
+            namespace: namespace.into(),
+            name: name.map(str::to_owned),
+            status: subresource == Some(STATUS),
+            query: Query::read(head.uri.query().unwrap_or_default()),
+            shape: shape(&head.headers),
+        };
+        match call.is_served(subresource) {
+            true => Ok(call),
+            false => Err(unknown()),
+        }
+    }
+
+    fn is_served(&self, subresource: Option<&str>) -> bool {
+        let one_without_namespace = self.kind.namespaced && self.namespace.is_empty() && self.name.is_some();
+        let in_a_namespace = !self.kind.namespaced && !self.namespace.is_empty();
+        let known = subresource.is_none() || (self.status && self.kind.status);
+        known && !one_without_namespace && !in_a_namespace
+    }
+
+    pub(super) fn key(&self, name: &str) -> Key {
+        Key { kind: self.id, namespace: self.namespace.clone(), name: name.into() }
+    }
+
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.query.get("dryRun").is_some()
+    }
+}
+
+/// The parameters behind the question mark.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn read(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        Self(pairs.map(|(key, value)| (decode(&key.replace('+', " ")), decode(&value.replace('+', " ")))).collect())
+    }
+
+    /// The value, unless it is empty or not there.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn flag(&self, key: &str) -> bool {
+        matches!(self.get(key), Some("true" | "1"))
+    }
+}
+
+/// Takes the percent signs out of a part of a URL.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let coded = (*first == b'%').then(|| more.get(..2)).flatten();
+        let coded = coded.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(coded.unwrap_or(*first));
+        rest = if coded.is_some() { &more[2..] } else { more };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn shape(headers: &HeaderMap) -> Shape {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    match accept.contains("as=PartialObjectMetadata") {
+        true => Shape::Metadata,
+        false => Shape::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_are_taken_out() {
+        assert_eq!(decode("a%3Db%2Cc"), "a=b,c");
+        assert_eq!(decode("100%"), "100%");
+        assert_eq!(decode("%zz%C3%A4"), "%zzä");
+    }
+}
