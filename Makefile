@@ -4,6 +4,9 @@ SHELL := /bin/bash
 
 CARGO_DENY_VERSION := 0.20.2
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ocm-rs
+CARGO_FUZZ_VERSION := 0.13.2
+FUZZ := $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
+SECONDS_EACH ?= 60
 DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 .PHONY: help
@@ -50,6 +53,13 @@ crds: ## Generates crds/ from the Rust types
 fmt: ## Formats the code
 	cargo fmt --all
 
+.PHONY: fuzz
+fuzz: $(FUZZ) ## Fuzzes every parser for a minute each (SECONDS_EACH=60; needs a nightly toolchain)
+	@for target in $$($(FUZZ) list); do \
+	  echo "fuzz: $$target" >&2; mkdir -p fuzz/corpus/$$target; \
+	  PATH=$(dir $(FUZZ)):$$PATH cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(SECONDS_EACH) -timeout=10 -rss_limit_mb=2048 || exit 1; \
+	done
+
 .PHONY: advisories
 advisories: $(DENY) ## Looks for known vulnerabilities (needs access to github.com)
 	$(DENY) check advisories
@@ -57,3 +67,7 @@ advisories: $(DENY) ## Looks for known vulnerabilities (needs access to github.c
 $(DENY):
 	@echo "check: building cargo-deny $(CARGO_DENY_VERSION), once" >&2
 	cargo install --quiet --locked --root $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny@$(CARGO_DENY_VERSION)
+
+$(FUZZ):
+	@echo "fuzz: building cargo-fuzz $(CARGO_FUZZ_VERSION), once" >&2
+	cargo install --quiet --locked --root $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION) cargo-fuzz@$(CARGO_FUZZ_VERSION)

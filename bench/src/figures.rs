@@ -1,6 +1,6 @@
 //! Printing figures, one JSON line each.
 
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 
 use serde_json::json;
 
@@ -10,6 +10,16 @@ pub(crate) fn print(figure: &str, value: f64, unit: &str) {
     let line = json!({"figure": figure, "value": rounded, "unit": unit});
     // Where nobody reads there is nobody to tell.
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints how long something took: the middle, and what all but a few stay below. `sorted` is.
+pub(crate) fn print_percentiles(figure: &str, sorted: &[Duration]) {
+    for (name, share) in [("p50", 50), ("p90", 90), ("p99", 99)] {
+        let index = (sorted.len() * share / 100).min(sorted.len().saturating_sub(1));
+        if let Some(took) = sorted.get(index) {
+            print(&format!("{figure}, {name}"), took.as_secs_f64() * 1000.0, "ms");
+        }
+    }
 }
 
 /// Says why there are no more figures.

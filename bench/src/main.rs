@@ -1,22 +1,23 @@
-//! Measures a hub and an agent on real control planes, and prints one JSON line per figure.
+//! Measures hubs and agents, and prints one JSON line per figure. See `bench/README.md`.
 //!
 //! Speed is only worth something beside what the machine could do: the same writes are first made
-//! by a bare client on the same control planes, and the figure is a ratio. See `bench/README.md`.
+//! by a bare client on the same control planes, and the figure is a ratio. What a fleet costs is
+//! measured with a real hub and its agents in this process, each with a cluster in memory.
 
 mod admin;
+mod args;
 mod figures;
+mod fleet;
 mod floor;
 mod product;
 mod works;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 
-use self::{figures::print, product::Product};
+use self::{args::Args, figures::print, product::Product, works::Plan};
 
-/// How many works make the load.
-const WORKS: usize = 1000;
 /// How many works are created one after the other.
 const SINGLE: usize = 20;
 /// How many works a client has in progress at a time.
@@ -33,16 +34,31 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let works = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
-        [] => WORKS,
-        [flag, count] if flag == "--works" => count.parse().context("--works wants a number")?,
-        _ => bail!("usage: make bench [ARGS='--works 1000']"),
-    };
+    let args = Args::read(std::env::args().skip(1))?;
+    ocm_runtime::client::install_crypto_provider();
+    // Agents in this process log like those in their own, when asked to.
+    if let Ok(filter) = std::env::var("RUST_LOG") {
+        ocm_runtime::logs::init(&filter);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(measure(works))
+    runtime.block_on(measure(args))
 }
 
-async fn measure(works: usize) -> Result<()> {
+/// One part after the other: each has the machine to itself.
+async fn measure(args: Args) -> Result<()> {
+    if args.works {
+        measure_works(args.work_count).await?;
+    }
+    if args.idle {
+        fleet::measure_idle().await?;
+    }
+    if args.fleet {
+        fleet::measure(args.clusters).await?;
+    }
+    Ok(())
+}
+
+async fn measure_works(works: usize) -> Result<()> {
     let mut product = Product::start().await?;
     for (name, bytes) in product.binary_sizes()? {
         print(&format!("binary size of {name}"), megabytes(bytes), "MB");
@@ -52,11 +68,12 @@ async fn measure(works: usize) -> Result<()> {
     print("join: agent start to Available", product.join().await?.as_secs_f64(), "s");
     product.settle().await?;
     product.print_memory("idle")?;
-    let single = works::run(&product, "single", SINGLE, 1).await?;
+    let hub = product.hub_client().await?;
+    let single = works::run(&hub, &plan("single", SINGLE, 1)).await?;
     single.print_latencies("1 ManifestWork, create to Available");
     print("1 ManifestWork, product / floor", single.total.as_secs_f64() / floor_single.as_secs_f64(), "ratio");
     let before = product.agent_cpu()?;
-    let load = works::run(&product, "load", works, AT_A_TIME).await?;
+    let load = works::run(&hub, &plan("load", works, AT_A_TIME)).await?;
     load.print_latencies(&format!("{works} ManifestWorks, create to Available"));
     print(&format!("{works} ManifestWorks, until all are Available"), load.total.as_secs_f64(), "s");
     print(&format!("{works} ManifestWorks, the same writes by a bare client"), floor.as_secs_f64(), "s");
@@ -65,6 +82,11 @@ async fn measure(works: usize) -> Result<()> {
     product.settle().await?;
     product.print_memory(&format!("with {works} works"))?;
     Ok(())
+}
+
+/// Works for the one cluster.
+fn plan(prefix: &'static str, count: usize, at_a_time: usize) -> Plan<'static> {
+    Plan { prefix, count, at_a_time, cluster: &|_| product::CLUSTER.to_owned() }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "files are smaller than 2^53 bytes")]

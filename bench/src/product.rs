@@ -29,9 +29,8 @@ impl Product {
     pub(crate) async fn start() -> Result<Self> {
         let plane = |name: &'static str| ControlPlane::builder().name(name).start();
         let (hub, managed) = tokio::try_join!(plane("hub"), plane(CLUSTER))?;
-        let own = std::env::current_exe().context("failed to find this program's own folder")?;
-        let ocm = own.with_file_name("ocm");
-        install(&hub, &ocm, "--hub", HUB_MANIFESTS).await?;
+        let ocm = ocm_binary()?;
+        install_hub(&hub, &ocm).await?;
         install(&managed, &ocm, "--managed", AGENT_MANIFESTS).await?;
         let folder = TempDir::new("bench")?;
         Ok(Self { hub, managed, folder, ocm, hub_process: None, agent_process: None })
@@ -49,10 +48,10 @@ impl Product {
     /// Starts the hub, then the agent; how long the agent took until its cluster is available, with
     /// an administrator who approves and accepts at once.
     pub(crate) async fn join(&mut self) -> Result<Duration> {
-        self.hub_process = Some(self.start_hub().await?);
+        self.hub_process = Some(start_hub(&self.hub, &self.ocm, &self.folder).await?);
         let admin = self.hub.client().await?;
         let bootstrap = self.folder.path().join("bootstrap.kubeconfig");
-        login(&self.hub, "open-cluster-management", "agent-registration-bootstrap", &bootstrap).await?;
+        write_bootstrap(&self.hub, &bootstrap).await?;
         let own = self.folder.path().join("agent.kubeconfig");
         login(&self.managed, "open-cluster-management-agent", "klusterlet-work-sa", &own).await?;
         let accepting = tokio::spawn(admin::accept(admin.clone(), CLUSTER));
@@ -63,18 +62,6 @@ impl Product {
         available.context("the cluster did not become available")?;
         accepting.await??;
         Ok(took)
-    }
-
-    async fn start_hub(&self) -> Result<Process> {
-        let kubeconfig = self.folder.path().join("hub.kubeconfig");
-        login(&self.hub, "open-cluster-management-hub", "hub-controller-sa", &kubeconfig).await?;
-        let process = Process::build("ocm hub", &self.ocm, self.folder.path().join("hub.log"))
-            .args(["hub", "--disable-leader-election", "--listen", "127.0.0.1:0"])
-            .args(["--namespace", "open-cluster-management-hub", "--kubeconfig"])
-            .arg(kubeconfig)
-            .start()?;
-        process.wait_for_log("serving /healthz").await?;
-        Ok(process)
     }
 
     fn start_agent(&self, bootstrap: &Path, own: &Path) -> Result<Process> {
@@ -112,6 +99,36 @@ impl Product {
         }
         Ok(())
     }
+}
+
+/// The `ocm` that was built with this program.
+pub(crate) fn ocm_binary() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("failed to find this program's own folder")?;
+    Ok(own.with_file_name("ocm"))
+}
+
+pub(crate) async fn install_hub(hub: &ControlPlane, ocm: &Path) -> Result<()> {
+    install(hub, ocm, "--hub", HUB_MANIFESTS).await
+}
+
+/// Starts `ocm hub` under its service account.
+pub(crate) async fn start_hub(hub: &ControlPlane, ocm: &Path, folder: &TempDir) -> Result<Process> {
+    let kubeconfig = folder.path().join("hub.kubeconfig");
+    login(hub, "open-cluster-management-hub", "hub-controller-sa", &kubeconfig).await?;
+    let process = Process::build("ocm hub", ocm, folder.path().join("hub.log"))
+        // What it logs is waited for.
+        .without_env("RUST_LOG")
+        .args(["hub", "--disable-leader-election", "--listen", "127.0.0.1:0"])
+        .args(["--namespace", "open-cluster-management-hub", "--kubeconfig"])
+        .arg(kubeconfig)
+        .start()?;
+    process.wait_for_log("serving /healthz").await?;
+    Ok(process)
+}
+
+/// Writes the kubeconfig with which agents ask to join.
+pub(crate) async fn write_bootstrap(hub: &ControlPlane, path: &Path) -> Result<()> {
+    login(hub, "open-cluster-management", "agent-registration-bootstrap", path).await
 }
 
 async fn install(plane: &ControlPlane, ocm: &Path, side: &str, manifests: &str) -> Result<()> {

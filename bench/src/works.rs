@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::PostParams,
     runtime::{WatchStreamExt as _, watcher},
 };
@@ -17,10 +17,7 @@ use ocm_runtime::conditions::is_true;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::{
-    figures::print,
-    product::{CLUSTER, Product},
-};
+use crate::figures::print_percentiles;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -34,10 +31,7 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn print_latencies(&self, figure: &str) {
-        for (name, share) in [("p50", 50), ("p90", 90), ("p99", 99)] {
-            let index = (self.latencies.len() * share / 100).min(self.latencies.len() - 1);
-            print(&format!("{figure}, {name}"), self.latencies[index].as_secs_f64() * 1000.0, "ms");
-        }
+        print_percentiles(figure, &self.latencies);
     }
 }
 
@@ -55,25 +49,35 @@ pub(crate) fn work(namespace: &str, name: &str) -> Result<ManifestWork> {
     serde_json::from_value(work).context("the work is not one")
 }
 
-/// Creates so many works, so many at a time, and waits until each is available.
-///
-/// One at a time means: the next is created when the one before is available.
-pub(crate) async fn run(product: &Product, prefix: &str, count: usize, at_a_time: usize) -> Result<Load> {
-    let api: Api<ManifestWork> = Api::namespaced(product.hub_client().await?, CLUSTER);
+/// The works to create.
+pub(crate) struct Plan<'a> {
+    /// What their names begin with.
+    pub(crate) prefix: &'a str,
+    /// How many.
+    pub(crate) count: usize,
+    /// How many are created at a time; one means: the next when the one before is available.
+    pub(crate) at_a_time: usize,
+    /// The cluster that each is for.
+    pub(crate) cluster: &'a (dyn Fn(usize) -> String + Sync),
+}
+
+/// Creates works and waits until each is available.
+pub(crate) async fn run(client: &Client, plan: &Plan<'_>) -> Result<Load> {
     let (sender, mut available) = mpsc::unbounded_channel();
-    let watching = tokio::spawn(watch(api.clone(), sender));
+    let watching = tokio::spawn(watch(Api::all(client.clone()), sender));
+    let Plan { count, at_a_time, .. } = *plan;
     let started = Instant::now();
     let mut created = HashMap::new();
     let mut latencies = Vec::new();
     if at_a_time == 1 {
         for index in 0..count {
-            created.extend([create(&api, prefix, index).await?]);
+            created.extend([create(client, plan, index).await?]);
             while latencies.len() <= index {
                 take(&mut available, &created, &mut latencies).await?;
             }
         }
     } else {
-        let creations = stream::iter(0..count).map(|index| create(&api, prefix, index));
+        let creations = stream::iter(0..count).map(|index| create(client, plan, index));
         created = creations.buffer_unordered(at_a_time).try_collect().await?;
         while latencies.len() < count {
             take(&mut available, &created, &mut latencies).await?;
@@ -85,10 +89,11 @@ pub(crate) async fn run(product: &Product, prefix: &str, count: usize, at_a_time
     Ok(Load { total, latencies })
 }
 
-async fn create(api: &Api<ManifestWork>, prefix: &str, index: usize) -> Result<(String, Instant)> {
-    let name = format!("{prefix}-{index}");
+async fn create(client: &Client, plan: &Plan<'_>, index: usize) -> Result<(String, Instant)> {
+    let (name, cluster) = (format!("{}-{index}", plan.prefix), (plan.cluster)(index));
+    let api: Api<ManifestWork> = Api::namespaced(client.clone(), &cluster);
     let created = Instant::now();
-    api.create(&PostParams::default(), &work(CLUSTER, &name)?).await.context("failed to create a work")?;
+    api.create(&PostParams::default(), &work(&cluster, &name)?).await.context("failed to create a work")?;
     Ok((name, created))
 }
 

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-use ocm_api::feature_gates::{DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP};
-use ocm_runtime::{Context, Controller};
+use ocm_api::{
+    feature_gates::{DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP},
+    leases,
+};
+use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
 use crate::registration::{
     Parts, WORKERS, clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController,
@@ -13,6 +16,18 @@ use crate::registration::{
 
 /// Component of the controllers that let clusters in and watch over them.
 pub const REGISTRATION: &str = "registration";
+
+/// Controllers that are elected together, as they are in OCM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The lease that whoever runs its controllers holds.
+    pub lock: &'static str,
+}
+
+/// Every component there is.
+pub const COMPONENTS: &[Component] = &[Component { name: REGISTRATION, lock: leases::REGISTRATION_CONTROLLER_LOCK }];
 
 /// One controller: what it is called, what it reads and what it writes.
 #[derive(Clone, Copy)]
@@ -41,13 +56,14 @@ impl fmt::Debug for ControllerInfo {
 }
 
 impl ControllerInfo {
-    /// Starts it, unless its feature gate is off. Says whether it did.
-    pub(crate) fn start(&self, context: &Context, parts: &Parts) -> bool {
-        let on = self.gate.is_none_or(|gate| parts.config.gates.enabled(gate));
-        if on {
-            (self.start)(context, parts);
-        }
-        on
+    /// Whether its feature gate, if it has one, is on.
+    pub(crate) fn is_on(&self, gates: &FeatureGates) -> bool {
+        self.gate.is_none_or(|gate| gates.enabled(gate))
+    }
+
+    /// Starts it.
+    pub(crate) fn start(&self, context: &Context, parts: &Parts) {
+        (self.start)(context, parts);
     }
 
     fn is_called(&self, name: &str) -> bool {
@@ -223,6 +239,13 @@ mod tests {
         let error = selected(&["cluster-lease,lease"]).unwrap_err().to_string();
         assert!(error.starts_with("unknown controller \"lease\"; this hub has managed-cluster, "), "{error}");
         assert!(error.ends_with("and registration for all of these"), "{error}");
+    }
+
+    #[test]
+    fn every_controller_is_part_of_a_component() {
+        for controller in CONTROLLERS {
+            assert!(COMPONENTS.iter().any(|component| component.name == controller.component), "{controller:?}");
+        }
     }
 
     #[test]

@@ -20,16 +20,20 @@ mod error;
 pub mod feature_gates;
 mod registration;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use kube::Client;
 use ocm_api::{labels, namespaces};
-use ocm_runtime::{Context, Watches, feature_gates::FeatureGates};
+use ocm_runtime::{
+    Context, Watches,
+    feature_gates::FeatureGates,
+    leader::{self, Lock, Settings},
+};
 use tracing::info;
 
 use crate::registration::Parts;
 pub use crate::{
-    controllers::{CONTROLLERS, ControllerInfo, UnknownController},
+    controllers::{COMPONENTS, CONTROLLERS, Component, ControllerInfo, UnknownController},
     error::Error,
     registration::gc::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
 };
@@ -39,8 +43,10 @@ pub use crate::{
 pub struct HubConfig {
     /// Namespace of the hub itself; no cluster may be named like it.
     pub namespace: String,
-    /// Name of the machine or pod; it tells the reporters of events apart.
+    /// Name of the machine or pod; it tells the reporters of events apart, and the candidates for a lease.
     pub host: String,
+    /// How leaders are elected, each component by a lock of its own in the hub's namespace; none to work without.
+    pub election: Option<Settings>,
     /// Feature gates, of those in [`feature_gates::known`].
     pub gates: FeatureGates,
     /// The controllers to run, see [`controllers::select`]; none for all.
@@ -56,6 +62,7 @@ impl Default for HubConfig {
         Self {
             namespace: namespaces::HUB.into(),
             host: "localhost".into(),
+            election: None,
             gates: FeatureGates::parse(&feature_gates::known(), &[]).unwrap_or_default(),
             controllers: Vec::new(),
             labels: BTreeMap::new(),
@@ -82,25 +89,47 @@ pub struct Hub {
     controllers: Vec<&'static str>,
 }
 
+/// The controllers of one component, which are elected together.
+#[derive(Clone)]
+struct Team {
+    component: Component,
+    controllers: Vec<&'static ControllerInfo>,
+    hub: Arc<Shared>,
+}
+
+/// What all components have.
+struct Shared {
+    client: Client,
+    watches: Watches,
+    config: HubConfig,
+}
+
 impl Hub {
-    /// Starts the chosen controllers. They run until `context` ends; its health says when their watches are complete.
+    /// Starts the chosen controllers, or makes each component a candidate for its lock, which starts them once they are
+    /// elected. They run until `context` ends; its health says when their watches are complete.
     ///
     /// Must be called in the Tokio runtime of `client`.
     ///
     /// # Errors
     /// [`StartError`] when the configuration cannot be used; nothing runs then.
     pub fn start(context: &Context, client: Client, config: HubConfig) -> Result<Self, StartError> {
-        let chosen = controllers::select(&config.controllers)?;
+        let mut chosen = controllers::select(&config.controllers)?;
+        chosen.retain(|controller| controller.is_on(&config.gates));
         check_labels(&config)?;
+        // They outlive a leader's term: who is elected again finds them as they are.
         let watches = Watches::new(client.clone(), context.clone());
-        let parts = Parts::new(client, watches.clone(), context.clock(), config);
-        let started = chosen.iter().filter(|controller| controller.start(context, &parts));
-        let controllers: Vec<_> = started.map(|controller| controller.name).collect();
-        info!(?controllers, "hub started");
-        Ok(Self { watches, controllers })
+        let hub = Arc::new(Shared { client, watches: watches.clone(), config });
+        for component in COMPONENTS {
+            let of_component = |controller: &&ControllerInfo| controller.component == component.name;
+            let controllers: Vec<_> = chosen.iter().copied().filter(of_component).collect();
+            if !controllers.is_empty() {
+                Team { component: *component, controllers, hub: hub.clone() }.start(context);
+            }
+        }
+        Ok(Self { watches, controllers: chosen.iter().map(|controller| controller.name).collect() })
     }
 
-    /// The names of the controllers that run: those chosen, less those whose feature gate is off.
+    /// The names of its controllers: those chosen, less those whose feature gate is off.
     #[must_use]
     pub fn controllers(&self) -> &[&'static str] {
         &self.controllers
@@ -110,6 +139,42 @@ impl Hub {
     #[must_use]
     pub fn watches(&self) -> &Watches {
         &self.watches
+    }
+}
+
+impl Team {
+    fn start(self, context: &Context) {
+        let Some(settings) = self.hub.config.election else { return self.work(context) };
+        let context = context.clone();
+        context.clone().spawn_to_completion(async move {
+            let lead = leader::lead(&context, self.hub.client.clone(), self.lock(), settings, |term| {
+                let team = self.clone();
+                async move {
+                    team.work(&term);
+                    term.ended().await;
+                    Ok::<_, Infallible>(())
+                }
+            });
+            // It has no error.
+            _ = lead.await;
+        });
+    }
+
+    fn lock(&self) -> Lock {
+        let config = &self.hub.config;
+        let (namespace, name) = (config.namespace.clone(), self.component.lock.into());
+        Lock { namespace, name, identity: leader::identity(&config.host) }
+    }
+
+    /// Runs the controllers until `term` ends.
+    fn work(&self, term: &Context) {
+        let Shared { client, watches, config } = &*self.hub;
+        let parts = Parts::new(client.clone(), watches.clone(), term.clock(), config.clone());
+        for controller in &self.controllers {
+            controller.start(term, &parts);
+        }
+        let controllers: Vec<_> = self.controllers.iter().map(|controller| controller.name).collect();
+        info!(component = self.component.name, ?controllers, "hub started");
     }
 }
 

@@ -7,6 +7,10 @@
 //!
 //! `kube::Client` over a [`tower::Service`] is the only way any controller reaches an API server, so
 //! whatever else answers the same requests (a mock in tests, another transport) can stand in.
+//!
+//! An endpoint that is [`counted`](Endpoint::counted) counts the writes of its clients.
+
+mod counting;
 
 use std::{
     sync::Arc,
@@ -17,7 +21,8 @@ use std::{
 use arc_swap::ArcSwap;
 use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderValue, Request, Response, Uri, header::USER_AGENT};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
+use hyper::body::{Body as HttpBody, Bytes};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{
@@ -30,10 +35,21 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt as _},
 };
+use tokio::time::timeout;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
+use tower_http::timeout::TimeoutBody;
+
+use self::counting::{Counter, Counting};
+use crate::context;
 
 /// How long opening a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take to begin, and then to go on. The API server itself gives up after a
+/// minute; whoever asks again much sooner only makes a busy server busier.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a watch may be silent. API servers send a bookmark about every minute, so one that is
+/// silent for longer is not watching, whatever the connection says.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(100);
 /// A connection that has been silent for this long is asked whether it is alive.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// A connection that does not answer that question within this time is given up.
@@ -70,7 +86,8 @@ pub enum ClientError {
     UserAgent(String),
 }
 
-type HttpService = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
+type HttpService = BoxCloneSyncService<Request<Body>, Response<AnswerBody>, BoxError>;
+type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One identity at one API server; all its clients share a connection.
 #[derive(Clone)]
@@ -78,6 +95,7 @@ pub struct Endpoint {
     server: Uri,
     namespace: String,
     http: Arc<ArcSwap<HttpService>>,
+    counter: Counter,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -96,7 +114,29 @@ impl Endpoint {
             server: config.cluster_url.clone(),
             namespace: config.default_namespace.clone(),
             http: Arc::new(ArcSwap::from_pointee(http_service(config)?)),
+            counter: Counter::default(),
         })
+    }
+
+    /// Counts what its clients write in the metrics of `context`.
+    #[must_use]
+    pub fn counted(self, context: &context::Context) -> Self {
+        Self { counter: Counter::of(context), ..self }
+    }
+
+    /// An endpoint that is answered by `service`: another transport, or a server in this process.
+    ///
+    /// `server` is what the endpoint says its address is, `namespace` the default one of its clients.
+    pub fn over<S, B>(server: Uri, namespace: &str, service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let http = Arc::new(ArcSwap::from_pointee(boxed(service)));
+        Self { server, namespace: namespace.into(), http, counter: Counter::default() }
     }
 
     /// Takes up new credentials for the same server, without disturbing open watches.
@@ -126,6 +166,7 @@ impl Endpoint {
                 request.headers_mut().insert(USER_AGENT, agent.clone());
                 request
             })
+            .layer_fn(|service| Counting::new(service, self.counter.clone()))
             .service(Current(self.http.clone()));
         Ok(Client::new(service, self.namespace.clone()))
     }
@@ -150,7 +191,7 @@ pub fn install_crypto_provider() {
 struct Current(Arc<ArcSwap<HttpService>>);
 
 impl Service<Request<Body>> for Current {
-    type Response = Response<Incoming>;
+    type Response = Response<AnswerBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -159,8 +200,24 @@ impl Service<Request<Body>> for Current {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        HttpService::clone(&self.0.load()).oneshot(request).boxed()
+        let silence = if is_watch(&request) { WATCH_TIMEOUT } else { ANSWER_TIMEOUT };
+        let answer = HttpService::clone(&self.0.load()).oneshot(request);
+        async move {
+            let response = timeout(ANSWER_TIMEOUT, answer).await.map_err(|_| NoAnswer)??;
+            Ok(response.map(|body| TimeoutBody::new(silence, body).boxed_unsync()))
+        }
+        .boxed()
     }
+}
+
+/// The server accepted a request and does not answer it.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", ANSWER_TIMEOUT.as_secs())]
+struct NoAnswer;
+
+fn is_watch(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|parameter| parameter == "watch=true")
 }
 
 fn http_service(config: &Config) -> Result<HttpService, ClientError> {
@@ -206,7 +263,19 @@ where
         .layer(config.extra_headers_layer().map_err(credentials(config))?)
         .map_err(BoxError::from)
         .service(http);
-    Ok(BoxCloneSyncService::new(service))
+    Ok(boxed(service))
+}
+
+fn boxed<S, B>(service: S) -> HttpService
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let answer = |response: Response<B>| response.map(|body| body.map_err(Into::into).boxed_unsync());
+    BoxCloneSyncService::new(service.map_response(answer).map_err(Into::into))
 }
 
 fn credentials(config: &Config) -> impl FnOnce(kube::Error) -> ClientError {

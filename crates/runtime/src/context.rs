@@ -1,8 +1,16 @@
 //! What one hub or one agent has to itself: clock, metrics, health, tasks and their end.
+//!
+//! There are two ends. [`Context::end`] asks: waiting stops at once, and reconciles in progress are
+//! finished. [`Context::abort`] does not ask: every task is dropped where it waits, a request in
+//! progress included. Both reach all children, and [`Context::stop`] waits for their tasks too.
 
 use std::{future::Future, sync::Arc};
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::time::Instant;
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 use tracing::{Instrument as _, Span};
 
 use crate::{
@@ -20,7 +28,10 @@ pub struct Context {
     metrics: Arc<Metrics>,
     health: Health,
     end: CancellationToken,
+    abort: CancellationToken,
     tasks: TaskTracker,
+    /// Those of whom this is a part: they have not ended before its tasks have.
+    parents: Arc<[TaskTracker]>,
 }
 
 impl Context {
@@ -39,7 +50,14 @@ impl Context {
     /// A part of this context with tasks of its own, which can be ended without ending the rest.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { end: self.end.child_token(), tasks: TaskTracker::new(), ..self.clone() }
+        let parents = self.parents.iter().chain([&self.tasks]).cloned().collect();
+        Self {
+            end: self.end.child_token(),
+            abort: self.abort.child_token(),
+            tasks: TaskTracker::new(),
+            parents,
+            ..self.clone()
+        }
     }
 
     /// The clock.
@@ -54,6 +72,11 @@ impl Context {
         &self.metrics
     }
 
+    /// The metrics, for those who outlive a borrow.
+    pub(crate) fn shared_metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
     /// The health checks, and what readiness still waits for.
     #[must_use]
     pub fn health(&self) -> &Health {
@@ -63,14 +86,23 @@ impl Context {
     /// Runs a task until it returns or the context ends, whichever is first.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let end = self.end.clone();
-        let task = async move {
+        self.track(async move {
             tokio::select! { () = end.cancelled() => {} () = task => {} }
-        };
-        self.tasks.spawn(task.instrument(Span::current()));
+        });
     }
 
     /// Runs a task that is told of the end by [`Context::ended`] and then finishes what it has begun.
     pub fn spawn_to_completion(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.track(task);
+    }
+
+    fn track(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let abort = self.abort.clone();
+        let counted: Vec<TaskTrackerToken> = self.parents.iter().map(TaskTracker::token).collect();
+        let task = async move {
+            tokio::select! { biased; () = abort.cancelled() => {} () = task => {} }
+            drop(counted);
+        };
         self.tasks.spawn(task.instrument(Span::current()));
     }
 
@@ -84,6 +116,12 @@ impl Context {
         self.end.cancel();
     }
 
+    /// Ends everything in this context where it is, without letting it finish what it has begun.
+    pub fn abort(&self) {
+        self.end.cancel();
+        self.abort.cancel();
+    }
+
     /// Waits until the context has been asked to end.
     pub async fn ended(&self) {
         self.end.cancelled().await;
@@ -95,10 +133,70 @@ impl Context {
         self.end.is_cancelled()
     }
 
+    /// What tells of the end, for those who must not keep the context alive.
+    pub(crate) fn end_token(&self) -> CancellationToken {
+        self.end.clone()
+    }
+
     /// Asks everything to end, and waits until it has. Reconciles in progress are finished first.
     pub async fn stop(&self) {
         self.end();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Like [`Context::stop`], but what is not finished by `limit` is [aborted](Context::abort).
+    /// Says whether everything was finished. When this returns, no task of the context runs any more.
+    pub async fn stop_by(&self, limit: Instant) -> bool {
+        let finished = tokio::time::timeout_at(limit, self.stop()).await.is_ok();
+        if !finished {
+            self.abort();
+            self.stop().await;
+        }
+        finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, time::Duration};
+
+    use super::*;
+
+    fn in_a_minute() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stopping_waits_for_what_children_have_begun() {
+        let context = Context::new();
+        let grandchild = context.child().child();
+        let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+        grandchild.spawn_to_completion(async move { _ = finished.await });
+        let early = tokio::time::timeout(Duration::from_secs(5), context.stop()).await;
+        assert!(early.is_err(), "a task of a grandchild still runs");
+        finish.send(()).unwrap();
+        assert!(context.stop_by(in_a_minute()).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_finished_in_time_is_dropped_where_it_waits() {
+        let context = Context::new();
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        context.child().spawn_to_completion(async move {
+            let _held = held;
+            pending::<()>().await;
+        });
+        let limit = in_a_minute();
+        assert!(!context.stop_by(limit).await);
+        assert!(dropped.await.is_err());
+        assert!(Instant::now() >= limit, "it had all the time there was");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_aborted_child_leaves_its_parent_alone() {
+        let context = Context::new();
+        context.child().abort();
+        assert!(!context.is_ended());
     }
 }

@@ -135,7 +135,8 @@ pub(crate) fn run<C: Controller>(context: &Context, controller: C, workers: usiz
     controller.wire(&mut wiring);
     let needs = wiring.needs;
     let driver = Arc::new(Driver { controller, queue: queue.clone(), context: context.clone() });
-    context.metrics().watch_queue(C::NAME, move || queue.depth());
+    let end = context.end_token();
+    context.metrics().watch_queue(C::NAME, move || (!end.is_cancelled()).then(|| queue.depth()));
     context.spawn({
         let context = context.clone();
         async move {

@@ -16,6 +16,7 @@
 //! | [`events`] | Kubernetes Events in the form OCM writes them |
 //! | [`pki`] | keys, certificate signing requests, certificates |
 //! | [`kubeconfig`] | reading and writing kubeconfig files |
+//! | [`leader`] | leader election: work that runs while a lease is held |
 //! | [`health`], [`metrics`], [`admin`] | the listener for probes and metrics |
 //! | [`feature_gates`], [`logs`] | arguments and logs that every command shares |
 //!
@@ -34,6 +35,7 @@ pub mod events;
 pub mod feature_gates;
 pub mod health;
 pub mod kubeconfig;
+pub mod leader;
 pub mod logs;
 pub mod metrics;
 pub mod pki;

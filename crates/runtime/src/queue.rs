@@ -16,8 +16,9 @@ use tokio::{
 
 /// The wait after the first failure of a key; it doubles with every further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(5);
-/// The longest wait between two tries of a key that keeps failing.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
+/// The longest wait between two tries of a key that keeps failing: what was broken is noticed to work
+/// again within a minute.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// What a queue holds: a name that finds an object.
 pub trait Key: Clone + Eq + Hash + Ord + Display + Send + Sync + 'static {}
@@ -83,7 +84,7 @@ impl<K: Key> Queue<K> {
         self.shared.changed.notify_one();
     }
 
-    /// Adds a key after a delay that doubles with every failure in a row, up to a quarter of an hour;
+    /// Adds a key after a delay that doubles with every failure in a row, up to a minute;
     /// returns the delay.
     pub fn add_failed(&self, key: K) -> Duration {
         self.add_failed_within(key, LONGEST_BACKOFF)

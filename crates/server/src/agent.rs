@@ -3,14 +3,17 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use ocm_agent::{AgentConfig, Components, agent};
-use ocm_api::namespaces;
-use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig};
+use ocm_agent::{AgentConfig, AgentError, Components, agent};
+use ocm_api::{leases, namespaces};
+use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig, leader};
 
 use crate::{
     args::{self, CommonArgs},
     process,
 };
+
+/// How the agent asks for leadership, and who may see its metrics.
+const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
 
 /// Run the agent of a managed cluster: registration and work
 #[derive(Debug, Args)]
@@ -51,7 +54,7 @@ pub(crate) struct AgentArgs {
     cluster_annotations: Vec<(String, String)>,
 
     /// How often the health of the managed cluster's API server is looked at
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = args::duration)]
     cluster_healthcheck_period: Duration,
 
     /// How many ClusterClaims are reported besides the reserved ones
@@ -67,11 +70,11 @@ pub(crate) struct AgentArgs {
     client_cert_expiration_seconds: i32,
 
     /// How often, at most, the agent looks whether what it applied is there
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = args::duration)]
     status_sync_interval: Duration,
 
     /// How long what was applied is kept after its ManifestWork is gone from the hub by force
-    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = args::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
 
     /// How many works are in progress at a time
@@ -85,35 +88,56 @@ enum Component {
     Work,
 }
 
-/// Durations as Go's flags take them: 10s, 1m, 1h30m, 500ms.
-fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::Span = text.parse().map_err(|_| format!("{text:?} is not a duration such as 10s, 1m or 1h30m"))?;
-    Duration::try_from(span).map_err(|error| error.to_string())
-}
-
 pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
     process::start_logs(args.common.verbosity);
     let mut config = config(&args)?;
+    let (election, tls) = (args.common.election.settings()?, args.common.serving.tls()?);
     let context = Context::new();
     process::end_on_signal(&context)?;
     let own = kubeconfig::load(args.common.kubeconfig.as_deref()).await?;
-    let management = Endpoint::new(&own)?;
+    let management = Endpoint::new(&own)?.counted(&context);
     process::reach(&management, args.common.kubeconfig.as_deref()).await?;
     let (managed, certificates) = match &args.spoke_kubeconfig {
         None => (management.clone(), agent::ca_bundle(&own)),
         Some(path) => {
             let spoke = kubeconfig::load(Some(path)).await?;
-            let managed = Endpoint::new(&spoke)?;
+            let managed = Endpoint::new(&spoke)?.counted(&context);
             process::reach(&managed, Some(path)).await?;
             (managed, agent::ca_bundle(&spoke))
         }
     };
     config.spoke_ca_bundle = certificates;
-    args.common.warn_of_replicas();
-    admin::serve(&context, &args.common.listen).await?;
-    let outcome = ocm_agent::run(&context, &management, &managed, config).await;
+    let client = management.client(USER_AGENT)?;
+    admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
+    let outcome = match election {
+        None => ocm_agent::run(&context, &management, &managed, config).await,
+        Some(settings) => {
+            let lock = args::candidate(&config.namespace, lock_of(config.components));
+            let run = |term| run_term(term, management.clone(), managed.clone(), config.clone());
+            leader::lead(&context, client, lock, settings, run).await
+        }
+    };
     context.stop().await;
     Ok(outcome?)
+}
+
+/// The agent from being elected until it is no longer.
+async fn run_term(
+    term: Context,
+    management: Endpoint,
+    managed: Endpoint,
+    config: AgentConfig,
+) -> Result<(), AgentError> {
+    ocm_agent::run(&term, &management, &managed, config).await
+}
+
+/// The lock of the whole agent, or of the half that runs, as OCM's agents have it.
+fn lock_of(components: Components) -> &'static str {
+    match (components.registration, components.work) {
+        (true, false) => leases::REGISTRATION_AGENT_LOCK,
+        (false, true) => leases::WORK_AGENT_LOCK,
+        _ => leases::KLUSTERLET_AGENT_LOCK,
+    }
 }
 
 fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
@@ -138,17 +162,4 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.workers = args.workload_agent_workers.into();
     Ok(config)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_as_go_writes_them() {
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("876000h0m0s"), Ok(Duration::from_secs(876_000 * 3600)));
-        assert!(duration("soon").unwrap_err().contains("10s"));
-    }
 }

@@ -1,9 +1,14 @@
 //! Arguments that hub and agent have in common.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use ocm_runtime::feature_gates::{FeatureGates, Known};
+use ocm_runtime::{
+    Clock,
+    admin::{Tls, TlsOptions},
+    feature_gates::{FeatureGates, Known},
+    leader::{Lock, Settings, identity},
+};
 use tracing::warn;
 
 use crate::process;
@@ -23,14 +28,11 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     pub feature_gates: Vec<String>,
 
-    /// Say that no other replica runs. Leader election is not built yet, so without this flag a warning says to run
-    /// one replica only
-    #[arg(long)]
-    pub disable_leader_election: bool,
+    #[command(flatten)]
+    pub election: ElectionArgs,
 
-    /// Address to serve /healthz, /readyz and /metrics on, without TLS and for everybody who can reach it
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
-    pub listen: String,
+    #[command(flatten)]
+    pub serving: ServingArgs,
 
     /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
@@ -51,17 +53,106 @@ impl CommonArgs {
         }
         Ok(gates)
     }
+}
 
-    /// Warns when nobody has said that this is the only replica.
-    pub(crate) fn warn_of_replicas(&self) {
-        if !self.disable_leader_election {
-            warn!("leader election is not built yet: run one replica only, and say so with --disable-leader-election");
-        }
+/// Arguments of leader election.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Leader election")]
+pub(crate) struct ElectionArgs {
+    /// Work without being elected. Only where no other replica runs
+    #[arg(long)]
+    disable_leader_election: bool,
+
+    /// How long other replicas wait after the last renewal they saw, before they take over
+    #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = duration)]
+    leader_election_lease_duration: Duration,
+
+    /// How long after its last renewal a leader stops
+    #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = duration)]
+    leader_election_renew_deadline: Duration,
+
+    /// How often a leader renews, and how often, at most, the others try
+    #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = duration)]
+    leader_election_retry_period: Duration,
+}
+
+impl ElectionArgs {
+    /// The times, checked; none when there is no election.
+    pub(crate) fn settings(&self) -> anyhow::Result<Option<Settings>> {
+        let settings = Settings::new(
+            self.leader_election_lease_duration,
+            self.leader_election_renew_deadline,
+            self.leader_election_retry_period,
+        )?;
+        Ok((!self.disable_leader_election).then_some(settings))
     }
+}
+
+/// This process as a candidate for a lease.
+pub(crate) fn candidate(namespace: &str, lock: &str) -> Lock {
+    Lock { namespace: namespace.to_owned(), name: lock.to_owned(), identity: identity(&process::host()) }
+}
+
+/// Arguments of the listener.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Serving")]
+pub(crate) struct ServingArgs {
+    /// Address to serve /healthz, /livez, /readyz and /metrics on, over HTTPS
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
+    pub listen: String,
+
+    /// File with the certificate to serve with, in PEM, taken up again when it changes. By default one is made at start
+    #[arg(long, value_name = "FILE")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// File with the private key of that certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_private_key_file: Option<PathBuf>,
+
+    /// Oldest TLS version to speak: VersionTLS12 or VersionTLS13. Older ones are taken for 1.2
+    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
+    tls_min_version: String,
+
+    /// Cipher suites of TLS 1.2 to speak, by their IANA names
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    tls_cipher_suites: Vec<String>,
+}
+
+impl ServingArgs {
+    /// How to speak TLS.
+    pub(crate) fn tls(&self) -> anyhow::Result<Tls> {
+        let options = TlsOptions {
+            cert_file: self.tls_cert_file.clone(),
+            key_file: self.tls_private_key_file.clone(),
+            min_version: self.tls_min_version.clone(),
+            cipher_suites: self.tls_cipher_suites.clone(),
+            host: process::host(),
+        };
+        Ok(Tls::new(&options, &Clock::System)?)
+    }
+}
+
+/// Durations as Go's flags take them: 10s, 1m, 1h30m, 500ms.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::Span = text.parse().map_err(|_| format!("{text:?} is not a duration such as 10s, 1m or 1h30m"))?;
+    Duration::try_from(span).map_err(|error| error.to_string())
 }
 
 /// A pair as `key=value`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not of the form key=value"))?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("876000h0m0s"), Ok(Duration::from_secs(876_000 * 3600)));
+        assert!(duration("soon").unwrap_err().contains("10s"));
+    }
 }

@@ -9,7 +9,8 @@ use ocm_apimachinery::yaml;
 
 /// Print the CRDs, ready for `kubectl apply --server-side -f -`
 ///
-/// Without a flag all of them; a managed cluster needs fewer than a hub.
+/// Without a flag those of both sides; a managed cluster needs fewer than a hub. CRDs of the operators and of features
+/// behind a gate are not among them: they are in the folder crds/ of the sources.
 #[derive(Debug, Args)]
 pub(crate) struct CrdsArgs {
     /// Only those of a hub

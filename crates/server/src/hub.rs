@@ -37,13 +37,14 @@ pub(crate) struct HubArgs {
 pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
     process::start_logs(args.common.verbosity);
     let config = config(&args)?;
+    let tls = args.common.serving.tls()?;
     let context = Context::new();
     process::end_on_signal(&context)?;
-    let endpoint = Endpoint::new(&kubeconfig::load(args.common.kubeconfig.as_deref()).await?)?;
+    let endpoint = Endpoint::new(&kubeconfig::load(args.common.kubeconfig.as_deref()).await?)?.counted(&context);
     process::reach(&endpoint, args.common.kubeconfig.as_deref()).await?;
-    args.common.warn_of_replicas();
-    Hub::start(&context, endpoint.client(USER_AGENT)?, config)?;
-    admin::serve(&context, &args.common.listen).await?;
+    let client = endpoint.client(USER_AGENT)?;
+    admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
+    let _hub = Hub::start(&context, client, config)?;
     context.ended().await;
     context.stop().await;
     Ok(())
@@ -53,6 +54,7 @@ fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
     let mut config = HubConfig {
         namespace: args.common.namespace(namespaces::HUB),
         host: process::host(),
+        election: args.common.election.settings()?,
         gates: args.common.gates(&feature_gates::known())?,
         controllers: args.controllers.clone(),
         labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),

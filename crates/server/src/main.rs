@@ -20,7 +20,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Hub(hub::HubArgs),
+    Hub(Box<hub::HubArgs>),
     Agent(Box<agent::AgentArgs>),
     Crds(crds::CrdsArgs),
 }
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Hub(args) => hub::run(args).await,
+        Command::Hub(args) => hub::run(*args).await,
         Command::Agent(args) => agent::run(*args).await,
         Command::Crds(args) => crds::run(&args),
     }

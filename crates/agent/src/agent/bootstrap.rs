@@ -26,7 +26,7 @@ impl Agent {
     pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let (path, connection) = self.bootstrap_connection(cause)?;
-        let endpoint = Endpoint::new(&kubeconfig::load(Some(path)).await?)?;
+        let endpoint = Endpoint::new(&kubeconfig::load(Some(path)).await?)?.counted(&self.context);
         let phase = self.context.child();
         let ask =
             info_span!("bootstrap", hub = connection.server).in_scope(|| self.ask(&phase, &endpoint, &connection));

@@ -27,7 +27,8 @@ impl Agent {
     pub(super) async fn connected_phase(&self) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let connection = Connection::read(&self.credentials.kubeconfig())?;
-        let endpoint = Endpoint::new(&kubeconfig::load(Some(&self.credentials.kubeconfig())).await?)?;
+        let own = kubeconfig::load(Some(&self.credentials.kubeconfig())).await?;
+        let endpoint = Endpoint::new(&own)?.counted(&self.context);
         let phase = self.context.child();
         let started = info_span!("connected", hub = connection.server)
             .in_scope(|| self.work_with(&phase, &endpoint, &connection));

@@ -70,6 +70,7 @@ impl Credentials {
     }
 
     pub(super) fn use_until(&self, until: Option<Timestamp>) {
+        until.into_iter().for_each(|until| self.context.metrics().certificate_expires("hub-client", until));
         *self.in_use.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 

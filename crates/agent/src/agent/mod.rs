@@ -46,8 +46,8 @@ pub use self::{
 /// How the agent introduces itself to API servers; the part before the slash is its field manager.
 pub(crate) const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
 /// The waits between two tries to read the agent's secret for the first time.
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 /// Why an agent cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -36,7 +36,7 @@ async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, di
     let connection = Connection::read(&dir.file(KEY_KUBECONFIG))?;
     let settings = config.work_settings(&names.cluster, &connection.server);
     let content = content(dir);
-    let endpoint = Endpoint::new(&kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?)?;
+    let endpoint = Endpoint::new(&kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?)?.counted(phase);
     let span = info_span!("agent", cluster = names.cluster, hub = connection.server);
     span.in_scope(|| start(phase, &endpoint, managed, settings))?;
     tokio::select! {

@@ -19,8 +19,8 @@ use ocm_api::{
 use ocm_runtime::{Class, Classified, Controller, Error, Next, Wiring, error::chain, write};
 use tracing::{info, warn};
 
-/// How soon it looks again when the hub refused or did not answer.
-const RETRY: Duration = Duration::from_secs(10);
+/// How soon, at the latest, it looks again when the hub refused or did not answer.
+const LONGEST_RETRY: Duration = Duration::from_secs(10);
 /// How soon it looks again when all is well; up to as long again is added at random.
 const RESYNC: Duration = Duration::from_secs(3600);
 
@@ -89,7 +89,7 @@ impl Creating {
     /// Says once what an admin of the hub should do; the hub may take hours to change its mind.
     fn tell(&self, error: &Error) {
         if !error.is_denied() {
-            warn!(error = %chain(error), retry_in = ?RETRY, "cannot ask the hub to join");
+            warn!(error = %chain(error), "cannot ask the hub to join, trying again");
         } else if !self.told.swap(true, Ordering::Relaxed) {
             warn!(
                 error = %chain(error),
@@ -145,7 +145,6 @@ impl Controller for Creating {
                     self.created();
                     Ok(())
                 }
-                Err(error) if error.is_conflict() => Ok(()),
                 Err(error) => Err(error),
             },
             Plan::Update(cluster) => write::replace(&self.clusters, &cluster).await.map(|_| ()),
@@ -158,11 +157,10 @@ impl Controller for Creating {
             (Found::NoAnswer(error), _) | (_, Err(error)) => error,
             _ => return Ok(Next::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
         };
-        if failure.class() == Class::Conflict {
-            return Ok(Next::Retry);
+        if failure.class() != Class::Conflict {
+            self.tell(failure);
         }
-        self.tell(failure);
-        Ok(Next::After(RETRY))
+        Ok(Next::RetryWithin(LONGEST_RETRY))
     }
 }
 

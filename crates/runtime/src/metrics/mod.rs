@@ -1,10 +1,14 @@
 //! Metrics of one hub or agent, in a registry of its own.
+//!
+//! Their names, labels and meanings stand in one table (`reference.rs`), from which the registry and
+//! `docs/reference/metrics.md` are made.
 
-use std::{
-    fmt::Debug,
-    sync::{Mutex, PoisonError},
-};
+mod reference;
+mod state;
 
+use std::{fmt::Debug, sync::atomic::AtomicU64};
+
+use jiff::Timestamp;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{
@@ -12,10 +16,14 @@ use prometheus_client::{
         family::Family,
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
+        info::Info,
     },
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 use tokio::time::Instant;
+
+pub(crate) use self::state::WatchState;
+use self::{reference::About, state::Gauges};
 
 /// The metrics of one hub or agent.
 #[derive(Debug)]
@@ -23,20 +31,11 @@ pub struct Metrics {
     registry: Registry,
     reconciles: Family<Outcome, Counter>,
     seconds: Family<OfController, Histogram, fn() -> Histogram>,
-    depth: Family<OfController, Gauge>,
     watch_failures: Family<OfKind, Counter>,
-    queues: Mutex<Vec<QueueDepth>>,
-}
-
-struct QueueDepth {
-    controller: &'static str,
-    depth: Box<dyn Fn() -> usize + Send>,
-}
-
-impl Debug for QueueDepth {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("QueueDepth").field(&self.controller).finish()
-    }
+    writes: Family<Write, Counter>,
+    certificates: Family<OfCertificate, Gauge<f64, AtomicU64>>,
+    leading: Family<OfLock, Gauge>,
+    gauges: Gauges,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -55,19 +54,47 @@ struct OfKind {
     kind: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCertificate {
+    certificate: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfLock {
+    lock: String,
+}
+
+/// A write to an API server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Write {
+    pub(crate) verb: &'static str,
+    pub(crate) group: String,
+    pub(crate) resource: String,
+    pub(crate) code: String,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("ocm");
-        let reconciles = Family::default();
+        let mut registry = Registry::with_prefix(reference::PREFIX);
         let seconds = Family::new_with_constructor(duration_buckets as fn() -> Histogram);
-        let depth = Family::default();
-        let watch_failures = Family::default();
-        registry.register("controller_reconciles", "Reconciles by result", reconciles.clone());
-        registry.register("controller_reconcile_seconds", "Time one reconcile took", seconds.clone());
-        registry.register("controller_queue_depth", "Keys that wait for a worker", depth.clone());
-        registry.register("watch_failures", "Watches that failed and were tried again", watch_failures.clone());
-        Self { registry, reconciles, seconds, depth, watch_failures, queues: Mutex::default() }
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register(reference::BUILD.short_name(), reference::BUILD.help, build);
+        Self {
+            reconciles: register(&mut registry, &reference::RECONCILES, Family::default()),
+            seconds: register(&mut registry, &reference::RECONCILE_SECONDS, seconds),
+            gauges: Gauges::new(&mut registry),
+            watch_failures: register(&mut registry, &reference::WATCH_FAILURES, Family::default()),
+            writes: register(&mut registry, &reference::WRITES, Family::default()),
+            certificates: register(&mut registry, &reference::CERTIFICATES, Family::default()),
+            leading: register(&mut registry, &reference::LEADING, Family::default()),
+            registry,
+        }
     }
+}
+
+fn register<M: Metric + Clone>(registry: &mut Registry, about: &About, metric: M) -> M {
+    registry.register(about.short_name(), about.help, metric.clone());
+    metric
 }
 
 /// From a millisecond to half a minute.
@@ -79,21 +106,41 @@ impl Metrics {
     /// All metrics in the OpenMetrics text format.
     #[must_use]
     pub fn encode(&self) -> String {
-        for queue in self.queues.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let depth = i64::try_from((queue.depth)()).unwrap_or(i64::MAX);
-            self.depth.get_or_create(&OfController { controller: queue.controller }).set(depth);
-        }
+        self.gauges.refresh();
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
 
-    pub(crate) fn watch_queue(&self, controller: &'static str, depth: impl Fn() -> usize + Send + 'static) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        // A controller that was started anew has a new queue.
-        queues.retain(|queue| queue.controller != controller);
-        queues.push(QueueDepth { controller, depth: Box::new(depth) });
+    /// The page `docs/reference/metrics.md`: every metric there is.
+    #[must_use]
+    pub fn reference() -> String {
+        reference::page()
+    }
+
+    /// Takes in until when a certificate is valid; `certificate` says what it is for, in a word or two.
+    pub fn certificate_expires(&self, certificate: &'static str, at: Timestamp) {
+        self.certificates.get_or_create(&OfCertificate { certificate }).set(at.as_duration().as_secs_f64());
+    }
+
+    /// Takes in whether this process leads by a lock.
+    pub(crate) fn leads(&self, lock: &str, leads: bool) {
+        self.leading.get_or_create(&OfLock { lock: lock.into() }).set(leads.into());
+    }
+
+    pub(crate) fn wrote(&self, write: &Write) {
+        self.writes.get_or_create(write).inc();
+    }
+
+    /// `depth` answers nothing when the controller has ended.
+    pub(crate) fn watch_queue(&self, controller: &'static str, depth: impl Fn() -> Option<usize> + Send + 'static) {
+        self.gauges.add_queue(controller, Box::new(depth));
+    }
+
+    /// `state` answers nothing when the watch has ended.
+    pub(crate) fn watch_state(&self, kind: &str, state: impl Fn() -> Option<WatchState> + Send + 'static) {
+        self.gauges.add_watch(kind, Box::new(state));
     }
 
     pub(crate) fn watch_failures(&self, kind: &str) -> Counter {
@@ -117,5 +164,56 @@ impl ReconcileTimer<'_> {
         self.metrics.reconciles.get_or_create(&Outcome { controller, result }).inc();
         let seconds = self.started.elapsed().as_secs_f64();
         self.metrics.seconds.get_or_create(&OfController { controller }).observe(seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Metrics in which everything has happened once.
+    fn full() -> Metrics {
+        let metrics = Metrics::default();
+        metrics.reconcile_started("x").finish("success");
+        metrics.watch_queue("x", || Some(3));
+        metrics.watch_state("pods", || Some(WatchState { synced: true, objects: 2 }));
+        metrics.watch_state("pods", || Some(WatchState { synced: false, objects: 5 }));
+        metrics.watch_failures("pods").inc();
+        let resource = "pods/status".to_owned();
+        metrics.wrote(&Write { verb: "patch", group: String::new(), resource, code: "200".into() });
+        metrics.certificate_expires("hub-client", Timestamp::from_second(1_700_000_000).unwrap());
+        metrics.leads("some-lock", true);
+        metrics
+    }
+
+    #[test]
+    fn every_metric_is_there_under_the_name_and_the_labels_of_the_reference() {
+        let text = full().encode();
+        for about in reference::ALL {
+            let line = text.lines().find(|line| line.starts_with(&about.sample()));
+            let line = line.unwrap_or_else(|| panic!("{} is not in\n{text}", about.sample()));
+            for label in about.labels {
+                assert!(line.contains(&format!("{}=\"", label.name)), "{line}");
+            }
+        }
+        let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();
+        assert_eq!(types, reference::ALL.len(), "a metric is missing in the reference:\n{text}");
+    }
+
+    #[test]
+    fn watches_of_one_kind_are_added_up_and_all_must_be_synced() {
+        let text = full().encode();
+        assert!(text.contains("ocm_watch_objects{kind=\"pods\"} 7"), "{text}");
+        assert!(text.contains("ocm_watch_synced{kind=\"pods\"} 0"), "{text}");
+        assert!(text.contains("ocm_certificate_expiration_timestamp_seconds{certificate=\"hub-client\"} 1700000000"));
+    }
+
+    #[test]
+    fn what_has_ended_is_not_shown() {
+        let metrics = Metrics::default();
+        metrics.watch_queue("x", || None);
+        metrics.watch_state("pods", || None);
+        let text = metrics.encode();
+        assert!(!text.contains("controller=\"x\"") && !text.contains("kind=\"pods\""), "{text}");
     }
 }

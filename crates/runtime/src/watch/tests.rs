@@ -1,6 +1,19 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 
+use std::{
+    ops::ControlFlow,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::{Bytes, Frame};
+use kube::{client::Body, runtime::watcher::Event};
+use tower::service_fn;
+
 use super::*;
+use crate::client::Endpoint;
 
 fn config_map(name: &str, version: &str) -> ConfigMap {
     let mut object = ConfigMap::default();
@@ -138,4 +151,56 @@ fn a_subscriber_that_breaks_is_not_called_again() {
     });
     list(&cache, vec![config_map("a", "1"), config_map("b", "2")]);
     assert_eq!(*calls.lock().unwrap(), 1);
+}
+
+type TestBody = UnsyncBoxBody<Bytes, std::convert::Infallible>;
+
+/// Lists one config map, at these versions one after another, and never says anything on a watch.
+fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint {
+    let service = service_fn(move |request: Request<Body>| {
+        let lists = lists.clone();
+        async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let body: TestBody = if is_watch {
+                StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, _>>()).boxed_unsync()
+            } else {
+                let number = lists.fetch_add(1, Ordering::SeqCst);
+                let version = versions[number.min(versions.len() - 1)].to_string();
+                let list = serde_json::json!({
+                    "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": version},
+                    "items": [config_map(&format!("list-{number}"), &version)],
+                });
+                Full::new(Bytes::from(list.to_string())).boxed_unsync()
+            };
+            Ok::<_, std::convert::Infallible>(Response::new(body))
+        }
+    });
+    Endpoint::over("http://silent".parse().unwrap(), "default", service)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_silent_for_too_long_is_begun_anew_with_a_list() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let context = Context::new();
+    let watches = Watches::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());
+    let cache = watches.all::<ConfigMap>(Scope::all());
+    cache.synced().await;
+    let first = cache.list()[0].metadata.name.clone();
+    tokio::time::sleep(Duration::from_secs(130)).await;
+    assert_ne!(cache.list()[0].metadata.name, first);
+    context.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_data_went_back_in_time_is_read_again_within_a_minute() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let context = Context::new();
+    let endpoint = silent_server(lists.clone(), &[9, 5]);
+    let watches = Watches::new(endpoint.client("test").unwrap(), context.clone());
+    let cache = watches.all::<ConfigMap>(Scope::all());
+    cache.synced().await;
+    assert_eq!(cache.list()[0].metadata.resource_version.as_deref(), Some("9"));
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(cache.list()[0].metadata.resource_version.as_deref(), Some("5"));
+    context.stop().await;
 }

@@ -72,13 +72,39 @@ fn flags_that_make_no_sense_are_refused_with_what_would() -> anyhow::Result<()> 
 }
 
 #[test]
+fn times_of_leader_election_that_contradict_each_other_are_refused() -> anyhow::Result<()> {
+    let said = failure(&["hub", "--leader-election-lease-duration", "60s"])?;
+    assert!(
+        said.contains("the lease duration (60s, in whole seconds) must be longer than the renew deadline"),
+        "{said}"
+    );
+    let said = failure(&["agent", "--leader-election-retry-period", "100s"])?;
+    assert!(said.contains("the renew deadline (107s) must be longer than 1.2 times the retry period"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn tls_that_cannot_be_spoken_is_refused_with_what_can() -> anyhow::Result<()> {
+    let said = failure(&["hub", "--tls-cipher-suites", "TLS_MADE_UP"])?;
+    assert!(said.contains(r#"unknown cipher suite "TLS_MADE_UP""#), "{said}");
+    assert!(said.contains("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), "{said}");
+    let said = failure(&["agent", "--tls-min-version", "SSLv3"])?;
+    assert!(said.contains(r#"unknown TLS version "SSLv3""#) && said.contains("VersionTLS13"), "{said}");
+    let said = failure(&["hub", "--tls-cert-file", "/some/tls.crt"])?;
+    assert!(said.contains("--tls-private-key-file is missing"), "{said}");
+    let said = failure(&["hub", "--tls-cert-file", "/no/tls.crt", "--tls-private-key-file", "/no/tls.key"])?;
+    assert!(said.contains("failed to read /no/tls.crt: No such file"), "{said}");
+    Ok(())
+}
+
+#[test]
 fn crds_are_printed_for_either_side() -> anyhow::Result<()> {
     let all = String::from_utf8(ocm(&["crds"])?.stdout)?;
     let hub = String::from_utf8(ocm(&["crds", "--hub"])?.stdout)?;
     let managed = String::from_utf8(ocm(&["crds", "--managed"])?.stdout)?;
     assert!(hub.contains("name: manifestworks.work") && !hub.contains("name: appliedmanifestworks.work"));
     assert!(managed.contains("name: appliedmanifestworks.work") && !managed.contains("name: manifestworks.work"));
-    assert_eq!(all.matches("kind: CustomResourceDefinition").count(), 5);
+    assert_eq!(all.matches("kind: CustomResourceDefinition").count(), ocm_api::crds::all()?.len());
     Ok(())
 }
 

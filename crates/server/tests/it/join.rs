@@ -8,8 +8,9 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt as _, api::ListParams};
 use ocm_api::{conditions, finalizers, leases, secrets, taints};
 use ocm_testing::{eventually, unique};
+use serde_json::json;
 
-use crate::world::world;
+use crate::world::{config_map, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_joins_from_nothing_to_available() -> anyhow::Result<()> {
@@ -87,4 +88,30 @@ async fn a_cluster_that_is_not_accepted_gets_no_namespace_no_rights_and_no_work(
     assert!(Api::<Namespace>::all(world.hub.clone()).get_opt(&name).await?.is_none());
     assert_eq!(world.clusters().get(&name).await?.status, None);
     agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_agent_with_the_name_of_a_joined_cluster_gets_nothing_and_disturbs_nothing() -> anyhow::Result<()> {
+    let world = world().await?;
+    let mut first = world.join().await?;
+    let cluster = first.cluster.clone();
+    let before = world.clusters().get(&cluster).await?;
+    // Even with the same agent id it has no certificate to show, and the hub approves renewals only.
+    let mut second = world.start_agent(&cluster).await?;
+    eventually("the second agent has asked for a certificate", || async {
+        anyhow::Ok(world.requests(&cluster).await?.len() == 2)
+    })
+    .await?;
+    let work = unique("undisturbed");
+    world.create_work(&cluster, &work, json!([config_map(&work, json!({}))])).await?;
+    world.work_is_available(&cluster, &work).await?;
+    let undecided = world.requests(&cluster).await?.into_iter().filter(|request| {
+        request.status.as_ref().is_none_or(|status| status.conditions.is_none() && status.certificate.is_none())
+    });
+    assert_eq!(undecided.count(), 1);
+    assert!(!second.hub_dir().join("tls.crt").exists());
+    let after = world.clusters().get(&cluster).await?;
+    assert_eq!((after.spec, after.metadata.uid), (before.spec, before.metadata.uid));
+    second.stop().await?;
+    first.stop().await
 }

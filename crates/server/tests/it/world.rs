@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Namespace},
+    rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
+};
 use kube::{
     Api, Client, Config,
     api::{ListParams, Patch, PatchParams, PostParams},
@@ -14,7 +19,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions,
     crds::{self, Side},
-    labels, namespaces, rbac,
+    labels, leases, namespaces, rbac,
     work::v1::ManifestWork,
 };
 use ocm_apimachinery::yaml;
@@ -26,8 +31,8 @@ use tokio::{sync::OnceCell, task::JoinHandle};
 
 pub(crate) const HUB_MANIFESTS: &str = include_str!("../../../../deploy/hub.yaml");
 pub(crate) const AGENT_MANIFESTS: &str = include_str!("../../../../deploy/agent.yaml");
-const HUB_ACCOUNT: &str = "hub-controller-sa";
-const AGENT_ACCOUNT: &str = "klusterlet-work-sa";
+pub(crate) const HUB_ACCOUNT: &str = "hub-controller-sa";
+pub(crate) const AGENT_ACCOUNT: &str = "klusterlet-work-sa";
 
 /// A hub with its controllers running, and a cluster to manage, as their administrators see them.
 pub(crate) struct World {
@@ -81,19 +86,78 @@ impl World {
 
     /// Starts an agent for a cluster that the hub has never heard of.
     pub(crate) async fn start_agent(&self, cluster: &str) -> Result<Agent> {
+        self.start_agent_through(cluster, |kubeconfig| kubeconfig, |kubeconfig| kubeconfig).await
+    }
+
+    /// Starts an agent whose kubeconfigs for the hub and for its own cluster are changed first.
+    pub(crate) async fn start_agent_through(
+        &self,
+        cluster: &str,
+        to_hub: impl Fn(Kubeconfig) -> Kubeconfig,
+        to_managed: impl Fn(Kubeconfig) -> Kubeconfig,
+    ) -> Result<Agent> {
         let dir = TempDir::new(cluster)?;
         let bootstrap = dir.path().join("bootstrap.kubeconfig");
+        let (kubeconfig, own, namespace) = self.agent_identity().await?;
+        write_kubeconfig(&to_hub(kubeconfig), &bootstrap)?;
+        let own = to_managed(own);
+        let mut agent = Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, running: None };
+        agent.start().await?;
+        Ok(agent)
+    }
+
+    /// Kubeconfigs with which a new agent asks the hub and works on its own cluster, and a namespace of its own there,
+    /// since that is where its credentials are.
+    pub(crate) async fn agent_identity(&self) -> Result<(Kubeconfig, Kubeconfig, String)> {
         let account = rbac::BOOTSTRAP_SERVICE_ACCOUNT;
-        let kubeconfig = self.hub_plane.kubeconfig_for_service_account(namespaces::OPERATOR, account).await?;
-        write_kubeconfig(&kubeconfig, &bootstrap)?;
-        // Each agent has a namespace of its own, since that is where its credentials are.
+        let bootstrap = self.hub_plane.kubeconfig_for_service_account(namespaces::OPERATOR, account).await?;
         let namespace = unique("agent");
         self.managed_plane.kubectl(&["create", "namespace", &namespace]).await?;
         allow_secrets(self.managed_plane, &namespace).await?;
         let own = self.managed_plane.kubeconfig_for_service_account(namespaces::AGENT, AGENT_ACCOUNT).await?;
-        let mut agent = Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, running: None };
-        agent.start().await?;
-        Ok(agent)
+        Ok((bootstrap, own, namespace))
+    }
+
+    /// Creates a cluster that an administrator accepts in the same breath.
+    pub(crate) async fn create_cluster(&self, name: &str) -> Result<()> {
+        let cluster = ManagedCluster::new(name, serde_json::from_value(json!({"hubAcceptsClient": true}))?);
+        self.clusters().create(&PostParams::default(), &cluster).await?;
+        Ok(())
+    }
+
+    /// Waits until an accepted cluster has all that it should.
+    pub(crate) async fn is_accepted_with_rights(&self, cluster: &str) -> Result<()> {
+        eventually("the cluster is accepted", || self.cluster_condition(cluster, conditions::cluster::HUB_ACCEPTED))
+            .await?;
+        Api::<Namespace>::all(self.hub.clone()).get(cluster).await?;
+        Api::<ClusterRoleBinding>::all(self.hub.clone()).get(&rbac::cluster_role(cluster)).await?;
+        let bindings = Api::<RoleBinding>::namespaced(self.hub.clone(), cluster);
+        for name in [rbac::registration_role_binding(cluster), rbac::work_role_binding(cluster)] {
+            bindings.get(&name).await?;
+        }
+        eventually("the cluster has its lease and its taint", || async {
+            let lease = Api::<Lease>::namespaced(self.hub.clone(), cluster).get_opt(leases::MANAGED_CLUSTER).await?;
+            let taints = self.clusters().get(cluster).await?.spec.taints;
+            anyhow::Ok(lease.is_some() && taints.len() == 1)
+        })
+        .await
+    }
+
+    /// Waits until a deleted cluster is gone, with all that was its own.
+    pub(crate) async fn has_left_nothing(&self, cluster: &str) -> Result<()> {
+        eventually("the cluster and its rights are gone", || async {
+            let gone = self.clusters().get_opt(cluster).await?.is_none();
+            let role = Api::<ClusterRole>::all(self.hub.clone()).get_opt(&rbac::cluster_role(cluster)).await?;
+            let bindings = Api::<RoleBinding>::namespaced(self.hub.clone(), cluster);
+            let left = bindings.list(&ListParams::default()).await?.items.len();
+            let settled = gone && role.is_none() && left == 0;
+            anyhow::Ok(if settled {
+                Seen::Settled(())
+            } else {
+                Seen::NotYet(format!("gone: {gone}, bindings: {left}"))
+            })
+        })
+        .await
     }
 
     /// Joins a new cluster, from nothing to Available.
@@ -179,6 +243,17 @@ impl World {
     pub(crate) async fn work_is_available(&self, cluster: &str, name: &str) -> Result<ManifestWork> {
         self.work_is(cluster, name, conditions::work::APPLIED, "True").await?;
         self.work_is(cluster, name, conditions::work::AVAILABLE, "True").await
+    }
+
+    /// What stands under key `a` in ConfigMaps of the managed cluster; `None` where there is no such ConfigMap.
+    pub(crate) async fn config_map_values(&self, names: &[String]) -> Result<Vec<Option<String>>> {
+        let config_maps = Api::<ConfigMap>::namespaced(self.managed.clone(), "default");
+        let mut values = Vec::new();
+        for name in names {
+            let found = config_maps.get_opt(name).await?;
+            values.push(found.map(|found| found.data.unwrap_or_default().remove("a").unwrap_or_default()));
+        }
+        Ok(values)
     }
 
     pub(crate) async fn work_is_gone(&self, cluster: &str, name: &str) -> Result<()> {

@@ -189,11 +189,11 @@ fn merge_service(present: &mut Value, manifest: &Value, metadata_changed: bool) 
 fn merge_config_map(present: &mut Value, manifest: &Value) -> bool {
     let mut data = manifest.get("data").cloned();
     for injected in ["ca-bundle.crt", "service-ca.crt"] {
-        let ours = data.as_ref().is_some_and(|data| data.get(injected).is_some());
-        if let Some(certificate) = present.pointer("/data").and_then(|data| data.get(injected)).filter(|_| !ours) {
-            let certificate = certificate.clone();
-            let map = data.get_or_insert_with(|| json!({}));
-            map[injected] = certificate;
+        let certificate = present.get("data").and_then(|data| data.get(injected)).cloned();
+        // What is not an object is for the API server to refuse.
+        let map = data.get_or_insert_with(|| json!({})).as_object_mut();
+        if let (Some(certificate), Some(map)) = (certificate, map) {
+            map.entry(injected).or_insert(certificate);
         }
     }
     set(present, "data", data) | set(present, "binaryData", manifest.get("binaryData").cloned())
@@ -205,9 +205,12 @@ fn secret_type(data: &Value) -> &str {
 
 /// Moves `stringData`, which is only ever written, into `data`, which is what comes back.
 fn fold_string_data(secret: &mut Value) -> Result<(), UpdateError> {
-    let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|map| map.remove("stringData")) else {
+    let texts = secret.get("stringData").and_then(Value::as_object);
+    let Some(texts) = texts.filter(|texts| texts.values().all(Value::is_string)).cloned() else {
+        // What holds anything else than texts is for the API server to refuse.
         return Ok(());
     };
+    secret.as_object_mut().map(|map| map.remove("stringData"));
     let mut data = match secret.get("data") {
         Some(Value::Object(data)) => data.clone(),
         _ => Map::new(),

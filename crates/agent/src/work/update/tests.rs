@@ -114,6 +114,12 @@ fn string_data_of_a_secret_is_folded_into_data() {
 }
 
 #[test]
+fn string_data_that_is_no_text_is_left_for_the_server_to_refuse() {
+    let created = to_create(&wanted(object("v1", "Secret", json!({"stringData": {"a": 1}}))), &owner()).unwrap();
+    assert_eq!(created.data, json!({"stringData": {"a": 1}}));
+}
+
+#[test]
 fn a_secret_of_another_type_is_made_anew() {
     let old = present(object("v1", "Secret", json!({"type": "Opaque"})), json!({}));
     assert!(matches!(change(&old, object("v1", "Secret", json!({"type": "example.com/x"}))), Change::Recreate(_)));
@@ -210,4 +216,86 @@ fn any_other_kind_becomes_what_its_manifest_says_but_keeps_its_status() {
     assert_eq!(change(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}}))), Change::Nothing);
     let new = updated(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1}, "status": {"ok": false}})));
     assert_eq!((new["spec"].clone(), new["status"].clone()), (json!({"a": 1}), json!({"ok": true})));
+}
+
+/// Any JSON, with the fields that matter to the kinds above more likely than chance would have it.
+fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-zA-Z=/-]{0,8}".prop_map(Value::from)
+    ];
+    let key = prop_oneof![
+        proptest::sample::select(vec![
+            "data",
+            "stringData",
+            "binaryData",
+            "spec",
+            "rules",
+            "aggregationRule",
+            "subjects",
+            "roleRef",
+            "webhooks",
+            "clientConfig",
+            "caBundle",
+            "name",
+            "type",
+            "kind",
+            "status",
+            "selector",
+            "ca-bundle.crt",
+            "provisioner",
+            "volumeLifecycleModes",
+        ])
+        .prop_map(str::to_owned),
+        "[a-z]{1,4}"
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(key.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect()))
+        ]
+    })
+}
+
+fn any_body() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::strategy::Strategy as _;
+    any_json().prop_map(|value| if value.is_object() { value } else { json!({"spec": value}) })
+}
+
+const KINDS: [(&str, &str); 11] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "Pod"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io/v1", "CSIDriver"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("example.com/v1", "Thing"),
+];
+
+proptest::proptest! {
+    #[test]
+    fn no_manifest_and_no_object_makes_the_agent_panic(wanted_body in any_body(), present_body in any_body()) {
+        for (api_version, kind) in KINDS {
+            let with = |body: &Value| {
+                let mut value = body.clone();
+                merge(&mut value, json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}));
+                value
+            };
+            let (wanted, present) = (wanted(with(&wanted_body)), serde_json::from_value(with(&present_body)).unwrap());
+            let _ = to_create(&wanted, &owner());
+            if let Ok(Change::Update(updated)) = to_update(&present, &wanted, &owner()) {
+                // Whatever was written, writing it again changes nothing.
+                let again = to_update(&updated, &wanted, &owner()).unwrap();
+                proptest::prop_assert_eq!(again, Change::Nothing, "{}", kind);
+            }
+        }
+    }
 }

@@ -1,0 +1,173 @@
+//! Who may see the metrics: the API server says who somebody is, and what he may do.
+//!
+//! A bearer token is given to a `TokenReview`, and whom it names to a `SubjectAccessReview`. Client
+//! certificates are not asked for.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use sha2::{Digest as _, Sha256};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+use tracing::warn;
+
+use crate::error::{Error, Result, ResultExt as _, chain};
+
+/// How long an answer of the API server counts.
+const REMEMBERED: Duration = Duration::from_secs(10);
+/// How many answers are remembered.
+const CAPACITY: usize = 1000;
+/// How many questions are under way at a time: whoever asks us must not make us flood the API server.
+const AT_ONCE: usize = 4;
+/// How long the API server has to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why somebody is not let in, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// It is not known who asks.
+    #[error("{0}")]
+    Unknown(String),
+    /// It is known who asks, but not that he may.
+    #[error("{0}")]
+    Forbidden(String),
+}
+
+type Verdict = std::result::Result<(), Refusal>;
+
+/// Lets those in whom the API server knows and allows what they want.
+pub struct Access {
+    client: Client,
+    turns: Semaphore,
+    remembered: Mutex<HashMap<Key, (Instant, Verdict)>>,
+}
+
+/// A path, and the token's hash: tokens themselves are not kept.
+type Key = (String, [u8; 32]);
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// Asks with `client`, whose identity needs `create` on tokenreviews.authentication.k8s.io and
+    /// subjectaccessreviews.authorization.k8s.io.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, turns: Semaphore::new(AT_ONCE), remembered: Mutex::default() }
+    }
+
+    /// Whether the bearer of `token` may `get` the non-resource URL `path`.
+    pub(super) async fn check(&self, token: Option<&str>, path: &str) -> Verdict {
+        let Some(token) = token.filter(|token| !token.is_empty()) else {
+            return Err(Refusal::Unknown(format!(
+                "{path} is for those who show who they are: send the header Authorization: Bearer TOKEN, with the token \
+                 of an account that may get the non-resource URL {path}"
+            )));
+        };
+        let key = (path.to_owned(), Sha256::digest(token).into());
+        if let Some(verdict) = self.recall(&key) {
+            return verdict;
+        }
+        let verdict = match timeout(PATIENCE, self.ask(token, path)).await {
+            Ok(verdict) => verdict?,
+            Err(_) => return Err(Refusal::Unknown("the API server did not answer in time, try again".into())),
+        };
+        self.remember(key, verdict.clone());
+        verdict
+    }
+
+    fn recall(&self, key: &Key) -> Option<Verdict> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(key).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, verdict)| verdict.clone())
+    }
+
+    fn remember(&self, key: Key, verdict: Verdict) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= CAPACITY {
+            remembered.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
+        }
+        if remembered.len() < CAPACITY {
+            remembered.insert(key, (Instant::now(), verdict));
+        }
+    }
+
+    /// The API server's verdict; the outer error is that there was none.
+    async fn ask(&self, token: &str, path: &str) -> std::result::Result<Verdict, Refusal> {
+        // Never closed, so this only waits.
+        let _turn = self.turns.acquire().await;
+        let user = self.review_token(token).await.map_err(|error| Refusal::Unknown(unasked(&error)))?;
+        let Some(user) = user else {
+            let told = "the API server does not know this token: it may have expired; get a new one, for example with \
+                        kubectl create token";
+            return Ok(Err(Refusal::Unknown(told.into())));
+        };
+        let name = user.username.clone().unwrap_or_default();
+        let allowed = self.review_access(user, path).await.map_err(|error| Refusal::Forbidden(unasked(&error)))?;
+        Ok(if allowed { Ok(()) } else { Err(Refusal::Forbidden(forbidden(&name, path))) })
+    }
+
+    async fn review_token(&self, token: &str) -> Result<Option<UserInfo>> {
+        let spec = TokenReviewSpec { token: Some(token.into()), ..TokenReviewSpec::default() };
+        let review = TokenReview { metadata: ObjectMeta::default(), spec, status: None };
+        let api: Api<TokenReview> = Api::all(self.client.clone());
+        let answer = api.create(&PostParams::default(), &review).await;
+        let status = answer.while_trying_to("create", || "tokenreviews.authentication.k8s.io".into())?.status;
+        let known = status.filter(|status| status.authenticated == Some(true));
+        Ok(known.and_then(|status| status.user))
+    }
+
+    async fn review_access(&self, user: UserInfo, path: &str) -> Result<bool> {
+        let attributes = NonResourceAttributes { path: Some(path.into()), verb: Some("get".into()) };
+        let spec = SubjectAccessReviewSpec {
+            user: user.username,
+            uid: user.uid,
+            groups: user.groups,
+            extra: user.extra.map(BTreeMap::from_iter),
+            non_resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { metadata: ObjectMeta::default(), spec, status: None };
+        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = api.create(&PostParams::default(), &review).await;
+        let status = answer.while_trying_to("create", || "subjectaccessreviews.authorization.k8s.io".into())?.status;
+        Ok(status.is_some_and(|status| status.allowed && status.denied != Some(true)))
+    }
+}
+
+fn forbidden(user: &str, path: &str) -> String {
+    format!(
+        "{user} may not get {path}: bind it to a ClusterRole with verb get on the non-resource URL {path}, for example \
+         one made with kubectl create clusterrole NAME --verb=get --non-resource-url={path}"
+    )
+}
+
+/// What to tell when the question itself failed; the details are for our own log.
+fn unasked(error: &Error) -> String {
+    warn!(error = %chain(error), "cannot ask the API server who may see the metrics");
+    let advice = if error.is_denied() {
+        "grant the account of this process create on tokenreviews.authentication.k8s.io and \
+         subjectaccessreviews.authorization.k8s.io (see deploy/)"
+    } else {
+        "its log says why; try again"
+    };
+    format!("this process cannot ask the API server who you are and what you may do: {advice}")
+}
+
+#[cfg(test)]
+mod tests;

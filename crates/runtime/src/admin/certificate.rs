@@ -1,0 +1,252 @@
+//! The listener's certificate: made at the start, or read from files and taken up again when they change.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use jiff::{Timestamp, tz::TimeZone};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::{
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tracing::{info, warn};
+
+use crate::error::chain;
+
+/// How long a certificate made here holds. No process lives that long, and nobody trusts it anyway.
+const YEARS: i32 = 10;
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// The file is not there or may not be read.
+    #[error("failed to read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file does not hold what it should.
+    #[error("failed to find a {what} in {}", path.display())]
+    Parse {
+        /// What it should hold.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: rustls::pki_types::pem::Error,
+    },
+    /// The two do not belong together.
+    #[error("failed to use the certificate of {} with the key of {}", certificate.display(), key.display())]
+    Pair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: rustls::Error,
+    },
+    /// None could be made.
+    #[error("failed to make a certificate")]
+    Make(#[from] rcgen::Error),
+    /// The one that was made cannot be used.
+    #[error("failed to use the certificate made here")]
+    Made(#[source] rustls::Error),
+}
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// It is made here, for this machine.
+    SelfSigned { host: String },
+    /// It is read.
+    Files { certificate: PathBuf, key: PathBuf },
+}
+
+/// The certificate that is shown to whoever comes.
+#[derive(Debug)]
+pub(super) struct Current {
+    source: Source,
+    shown: ArcSwap<CertifiedKey>,
+    /// What the files held when they were last looked at.
+    read: Mutex<Option<Content>>,
+}
+
+/// The content of both files.
+type Content = [Vec<u8>; 2];
+
+impl Current {
+    pub(super) fn new(source: Source, now: Timestamp) -> Result<Self, CertificateError> {
+        let (shown, read) = match &source {
+            Source::SelfSigned { host } => (self_signed(host, now)?, None),
+            Source::Files { certificate, key } => {
+                let content = [read(certificate)?, read(key)?];
+                (parse(certificate, key, &content)?, Some(content))
+            }
+        };
+        Ok(Self { source, shown: ArcSwap::from_pointee(shown), read: Mutex::new(read) })
+    }
+
+    /// Whether there are files that may change.
+    pub(super) fn may_change(&self) -> bool {
+        matches!(self.source, Source::Files { .. })
+    }
+
+    /// Takes up what the files hold now, if that is something else. What cannot be used is told, and
+    /// the certificate stays: a writer may be half done.
+    pub(super) fn look(&self) {
+        let Source::Files { certificate, key } = &self.source else { return };
+        match self.take_up(certificate, key) {
+            Ok(false) => {}
+            Ok(true) => info!(file = %certificate.display(), "took up a new serving certificate"),
+            Err(error) => {
+                warn!(error = %chain(&error), "cannot take up the new serving certificate, keeping the old one");
+            }
+        }
+    }
+
+    fn take_up(&self, certificate: &Path, key: &Path) -> Result<bool, CertificateError> {
+        let now = [read(certificate)?, read(key)?];
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() == Some(&now) {
+            return Ok(false);
+        }
+        let parsed = parse(certificate, key, &now);
+        // What cannot be used is not looked at again until it changes.
+        *known = Some(now);
+        self.shown.store(Arc::new(parsed?));
+        Ok(true)
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.shown.load_full())
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
+}
+
+fn parse(certificate: &Path, key: &Path, content: &Content) -> Result<CertifiedKey, CertificateError> {
+    let no_certificate = |source| CertificateError::Parse { what: "certificate", path: certificate.into(), source };
+    let no_key = |source| CertificateError::Parse { what: "private key", path: key.into(), source };
+    let chain = CertificateDer::pem_slice_iter(&content[0]).collect::<Result<Vec<_>, _>>().map_err(no_certificate)?;
+    if chain.is_empty() {
+        return Err(no_certificate(rustls::pki_types::pem::Error::NoItemsFound));
+    }
+    let private = PrivateKeyDer::from_pem_slice(&content[1]).map_err(no_key)?;
+    let pair = |source| CertificateError::Pair { certificate: certificate.into(), key: key.into(), source };
+    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(pair)
+}
+
+fn self_signed(host: &str, now: Timestamp) -> Result<CertifiedKey, CertificateError> {
+    let names = ["localhost", "127.0.0.1", "::1", host].map(str::to_owned);
+    // What is no name of a host is left out.
+    let mut params = CertificateParams::new(names.to_vec()).or_else(|_| CertificateParams::new(&names[..3]))?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, if host.is_empty() { "localhost" } else { host });
+    let today = now.to_zoned(TimeZone::UTC).date().saturating_sub(jiff::Span::new().days(1));
+    let date = |years: i32| {
+        let (month, day) = (today.month().unsigned_abs(), today.day().unsigned_abs());
+        // There is a 28th every year.
+        rcgen::date_time_ymd(i32::from(today.year()) + years, month, day.min(28))
+    };
+    (params.not_before, params.not_after) = (date(0), date(YEARS));
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    let private = PrivateKeyDer::try_from(key.serialize_der()).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    CertifiedKey::from_der(vec![certificate.der().clone()], private, &aws_lc_rs::default_provider())
+        .map_err(CertificateError::Made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::Bundle;
+
+    /// A folder with a key pair, removed at the end.
+    struct Folder(PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("ocm-runtime-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn source(&self) -> Source {
+            Source::Files { certificate: self.0.join("tls.crt"), key: self.0.join("tls.key") }
+        }
+
+        fn write_pair(&self) {
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            std::fs::write(self.0.join("tls.crt"), made.cert.pem()).unwrap();
+            std::fs::write(self.0.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+        }
+    }
+
+    fn shown(current: &Current) -> Vec<u8> {
+        current.shown.load().cert[0].to_vec()
+    }
+
+    #[test]
+    fn a_certificate_made_here_holds_from_before_now_and_for_years() {
+        let now: Timestamp = "2028-02-29T00:30:00Z".parse().unwrap();
+        let current = Current::new(Source::SelfSigned { host: "not a host name".into() }, now).unwrap();
+        let der =
+            x509_cert::der::pem::encode_string("CERTIFICATE", x509_cert::der::pem::LineEnding::LF, &shown(&current));
+        let bundle = Bundle::parse(der.unwrap().as_bytes()).unwrap();
+        assert!(bundle.not_before() < now && bundle.not_after() > now + jiff::SignedDuration::from_hours(9 * 365 * 24));
+        assert!(!current.may_change());
+    }
+
+    #[test]
+    fn files_that_change_are_taken_up_once_both_fit() {
+        let folder = Folder::new("certificate-changes");
+        folder.write_pair();
+        let current = Current::new(folder.source(), Timestamp::UNIX_EPOCH).unwrap();
+        let first = shown(&current);
+        current.look();
+        assert_eq!(shown(&current), first);
+
+        let key = std::fs::read(folder.0.join("tls.key")).unwrap();
+        folder.write_pair();
+        let new_key = std::fs::read(folder.0.join("tls.key")).unwrap();
+        std::fs::write(folder.0.join("tls.key"), key).unwrap();
+        current.look();
+        assert_eq!(shown(&current), first, "the key is still the old one");
+        std::fs::write(folder.0.join("tls.key"), new_key).unwrap();
+        current.look();
+        assert_ne!(shown(&current), first);
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_named() {
+        let folder = Folder::new("certificate-errors");
+        let error = || chain(&Current::new(folder.source(), Timestamp::UNIX_EPOCH).unwrap_err());
+        assert!(error().contains("failed to read") && error().contains("tls.crt"), "{}", error());
+        std::fs::write(folder.0.join("tls.crt"), "nothing").unwrap();
+        std::fs::write(folder.0.join("tls.key"), "nothing").unwrap();
+        assert!(error().contains("failed to find a certificate in"), "{}", error());
+        folder.write_pair();
+        std::fs::write(folder.0.join("tls.key"), "nothing").unwrap();
+        assert!(error().contains("failed to find a private key in"), "{}", error());
+    }
+}

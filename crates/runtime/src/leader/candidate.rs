@@ -1,0 +1,250 @@
+//! The loop of a candidate: wait, lead, and release or wait again.
+
+use std::{future::Future, ops::ControlFlow, sync::Arc, time::Duration};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
+};
+use tracing::{error, info, warn};
+
+use super::{
+    Lock,
+    health::Standing,
+    lock::{LeaseLock, Turn},
+    record::Record,
+    settings::{JITTER, Settings},
+};
+use crate::{Change, Context, Watches, error::chain, watch::Scope};
+
+/// How long a process that ends tries to release the lease.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One candidate for one lease.
+pub(super) struct Candidate {
+    context: Context,
+    client: Client,
+    lock: Lock,
+    settings: Settings,
+    lease: LeaseLock,
+    standing: Standing,
+    /// Who was last said to lead.
+    told: Option<String>,
+}
+
+/// Why leading came to an end.
+enum Over<T> {
+    /// The process is asked to end.
+    Asked,
+    /// The lease was not renewed in time.
+    NotRenewed,
+    /// Somebody else holds the lease.
+    Taken(String),
+    /// The work ended; with nothing when it was broken off.
+    Finished(Option<T>),
+}
+
+impl Candidate {
+    pub(super) fn new(context: Context, client: Client, lock: Lock, settings: Settings) -> Self {
+        let lease = LeaseLock::new(client.clone(), lock.clone(), settings, context.clock().clone());
+        let standing = Standing::new(&context, &lock.name, settings);
+        Self { context, client, lock, settings, lease, standing, told: None }
+    }
+
+    pub(super) async fn run<W, F, E>(mut self, work: W) -> Result<(), E>
+    where
+        W: Fn(Context) -> F + Send,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Send + 'static,
+    {
+        while self.wins().await {
+            if let ControlFlow::Break(outcome) = self.term(&work).await {
+                return outcome;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the lease is ours. Says whether it is, or the process is to end instead.
+    async fn wins(&mut self) -> bool {
+        let context = self.context.clone();
+        let mut bell = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = context.ended() => {
+                    // The answer to a request under way may be that we hold it.
+                    self.release().await;
+                    return false;
+                }
+                won = self.tries() => if won { return true },
+            }
+            let bell = bell.get_or_insert_with(|| Bell::new(&context, &self.client, &self.lock));
+            let pause = self.settings.retry_period().mul_f64(rand::random_range(1.0..=1.0 + JITTER));
+            tokio::select! {
+                () = context.ended() => return false,
+                () = bell.rings() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn tries(&mut self) -> bool {
+        match timeout(self.settings.patience(), self.lease.turn()).await {
+            Ok(Ok(Turn::Held)) => return true,
+            Ok(Ok(Turn::HeldBy(holder))) => self.tell(holder),
+            Ok(Err(error)) if error.is_conflict() => {}
+            Ok(Err(error)) => warn!(error = %chain(&error), "cannot ask for leadership, trying again"),
+            Err(_) => warn!("the API server does not answer, cannot ask for leadership, trying again"),
+        }
+        false
+    }
+
+    fn tell(&mut self, holder: String) {
+        if self.told.as_ref() != Some(&holder) {
+            info!(holder, "another process leads, waiting");
+            self.told = Some(holder);
+        }
+    }
+
+    /// Leads. Breaks with the work's outcome when it is over for good.
+    async fn term<W, F, E>(&mut self, work: &W) -> ControlFlow<Result<(), E>>
+    where
+        W: Fn(Context) -> F,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Send + 'static,
+    {
+        info!(identity = self.lock.identity, "leading");
+        self.told = None;
+        self.show();
+        let term = self.context.child();
+        let mut outcome = start(&term, work(term.clone()));
+        let context = self.context.clone();
+        let over = tokio::select! {
+            biased;
+            finished = &mut outcome => Over::Finished(finished.ok()),
+            () = context.ended() => Over::Asked,
+            over = self.keep() => over,
+        };
+        let finished = self.end(&term, &over).await;
+        match over {
+            Over::Finished(None) => error!("the work of the leader was broken off"),
+            Over::Finished(Some(outcome)) => return self.leave(finished, outcome).await,
+            Over::Asked => return self.leave(finished, outcome.try_recv().unwrap_or(Ok(()))).await,
+            Over::NotRenewed | Over::Taken(_) => {}
+        }
+        self.lease.resign();
+        match outcome.try_recv() {
+            Ok(Err(error)) => ControlFlow::Break(Err(error)),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Renews the lease as long as that works.
+    async fn keep<T>(&mut self) -> Over<T> {
+        loop {
+            let deadline = self.lease.leads_until();
+            sleep_until(deadline.min(Instant::now() + self.settings.retry_period())).await;
+            if Instant::now() >= deadline {
+                return Over::NotRenewed;
+            }
+            let limit = deadline.min(Instant::now() + self.settings.patience());
+            match timeout_at(limit, self.lease.turn()).await {
+                Ok(Ok(Turn::Held)) => self.show(),
+                Ok(Ok(Turn::HeldBy(holder))) => return Over::Taken(holder),
+                Ok(Err(error)) => warn!(error = %chain(&error), "cannot renew the lease, trying again"),
+                Err(_) => warn!("the API server does not answer, cannot renew the lease, trying again"),
+            }
+        }
+    }
+
+    /// Ends the work. Says whether all of it was finished in time.
+    async fn end<T>(&self, term: &Context, over: &Over<T>) -> bool {
+        let limit = match over {
+            Over::Taken(holder) => {
+                warn!(holder, "another process holds the lease, ending at once");
+                Instant::now()
+            }
+            Over::NotRenewed => {
+                warn!("the lease was not renewed in time, ending what runs under it");
+                self.lease.finished_by()
+            }
+            Over::Asked | Over::Finished(_) => self.lease.finished_by(),
+        };
+        let finished = term.stop_by(limit).await;
+        if !finished {
+            warn!("not everything was finished before the lease could be somebody else's, broke it off");
+        }
+        self.standing.set(None);
+        finished
+    }
+
+    /// Makes place for another leader. What was broken off may still arrive at the API server; then the
+    /// lease is left to run out.
+    async fn leave<E>(&mut self, finished: bool, outcome: Result<(), E>) -> ControlFlow<Result<(), E>> {
+        if finished {
+            self.release().await;
+        }
+        ControlFlow::Break(outcome)
+    }
+
+    async fn release(&mut self) {
+        match timeout(RELEASE_PATIENCE, self.lease.release()).await {
+            Ok(Ok(true)) => info!("released the lease"),
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => warn!(error = %chain(&error), "cannot release the lease, it will run out"),
+            Err(_) => warn!("the API server does not answer, cannot release the lease, it will run out"),
+        }
+    }
+
+    fn show(&self) {
+        let renewed = self.lease.leads_until() - self.settings.renew_deadline();
+        self.standing.set(Some(renewed));
+    }
+}
+
+/// Runs the work as a task of its context, which can be broken off with it.
+fn start<T: Send + 'static>(term: &Context, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
+    let (tell, outcome) = oneshot::channel();
+    term.spawn_to_completion(async move { _ = tell.send(work.await) });
+    outcome
+}
+
+/// Tells a candidate when the lease becomes free before it runs out.
+struct Bell {
+    context: Context,
+    freed: Arc<Notify>,
+}
+
+impl Bell {
+    fn new(context: &Context, client: &Client, lock: &Lock) -> Self {
+        let context = context.child();
+        let freed = Arc::new(Notify::new());
+        let watches = Watches::new(client.clone(), context.clone());
+        let lease = watches.within::<Lease>(&lock.namespace, Scope::named(&lock.name));
+        let bell = freed.clone();
+        lease.subscribe(move |change| {
+            let is_free = match change {
+                Change::Deleted(_) => true,
+                Change::Added(lease) | Change::Updated { new: lease, .. } => Record::of(lease).holder.is_empty(),
+            };
+            if is_free {
+                bell.notify_one();
+            }
+            ControlFlow::Continue(())
+        });
+        Self { context, freed }
+    }
+
+    async fn rings(&self) {
+        self.freed.notified().await;
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.context.end();
+    }
+}

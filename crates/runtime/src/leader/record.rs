@@ -1,0 +1,98 @@
+//! What stands in a lease, and how it stands there.
+
+use std::time::Duration;
+
+use jiff::{Timestamp, Unit};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+
+/// What a lease says about its holder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; empty for nobody.
+    pub holder: String,
+    /// How long it holds after it was renewed.
+    pub lasts: Duration,
+    /// Since when the holder has it. Only for people.
+    pub acquired: Option<Timestamp>,
+    /// When it was renewed, by the holder's clock. Only a change of it counts.
+    pub renewed: Option<Timestamp>,
+    /// How often it went from one holder to another.
+    pub transitions: i32,
+}
+
+impl Record {
+    /// Reads it from a lease.
+    #[must_use]
+    pub fn of(lease: &Lease) -> Self {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let seconds = spec.lease_duration_seconds.unwrap_or_default();
+        Self {
+            holder: spec.holder_identity.unwrap_or_default(),
+            lasts: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+            acquired: spec.acquire_time.map(|time| time.0),
+            renewed: spec.renew_time.map(|time| time.0),
+            transitions: spec.lease_transitions.unwrap_or_default(),
+        }
+    }
+
+    /// Writes it into a lease, of which everything else stays as it is.
+    pub fn write_to(&self, lease: &mut Lease) {
+        let spec = lease.spec.get_or_insert_default();
+        *spec = LeaseSpec {
+            holder_identity: Some(self.holder.clone()),
+            lease_duration_seconds: Some(i32::try_from(self.lasts.as_secs()).unwrap_or(i32::MAX)),
+            acquire_time: self.acquired.map(MicroTime),
+            renew_time: self.renewed.map(MicroTime),
+            lease_transitions: Some(self.transitions),
+            ..std::mem::take(spec)
+        };
+    }
+}
+
+/// Leases count in microseconds.
+pub(super) fn micros(time: Timestamp) -> Timestamp {
+    time.round(Unit::Microsecond).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_stands_in_a_lease_as_client_go_writes_it() {
+        let time: Timestamp = "2026-11-21T18:00:00.123456Z".parse().unwrap();
+        let record = Record {
+            holder: "host_1".into(),
+            lasts: Duration::from_secs(137),
+            acquired: Some(time),
+            renewed: Some(time),
+            transitions: 2,
+        };
+        let mut lease = Lease::default();
+        record.write_to(&mut lease);
+        let expected = json!({
+            "holderIdentity": "host_1", "leaseDurationSeconds": 137, "leaseTransitions": 2,
+            "acquireTime": "2026-11-21T18:00:00.123456Z", "renewTime": "2026-11-21T18:00:00.123456Z",
+        });
+        assert_eq!(serde_json::to_value(&lease.spec).unwrap(), expected);
+        assert_eq!(Record::of(&lease), record);
+    }
+
+    #[test]
+    fn what_else_a_lease_says_stays() {
+        let mut lease = Lease::default();
+        lease.spec.get_or_insert_default().strategy = Some("OldestEmulationVersion".into());
+        Record::default().write_to(&mut lease);
+        assert_eq!(lease.spec.unwrap().strategy.as_deref(), Some("OldestEmulationVersion"));
+    }
+
+    #[test]
+    fn an_empty_lease_is_held_by_nobody_and_does_not_last() {
+        assert_eq!(Record::of(&Lease::default()), Record::default());
+    }
+}

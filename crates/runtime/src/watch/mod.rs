@@ -1,0 +1,270 @@
+//! One watch per kind, shared by every controller that needs it.
+//!
+//! [`Watches`] belongs to one client identity. Asking it twice for the same kind and scope gives the
+//! same [`Cache`]: one watch on the wire, one copy in memory. A controller subscribes whenever it
+//! likes: a late subscriber first sees every object that is already there.
+//!
+//! Guarantees: a subscriber sees every change once and in order, with the object before and after
+//! it; after a gap in the watch the difference is worked out and reported like any other change. An
+//! object that cannot be read is logged and left out, and never stops the watch.
+
+mod backstop;
+mod cache;
+mod follow;
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt::{self, Debug, Display},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::TryStreamExt as _;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, ObjectMeta},
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher,
+};
+use serde::de::DeserializeOwned;
+
+pub use self::cache::Cache;
+use self::{
+    backstop::Backstop,
+    follow::{follow, map_event},
+};
+use crate::{context::Context, error::ResultExt as _};
+
+/// Namespace and name of an object; sorts by namespace first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of a namespaced object.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The key of an object.
+    pub fn of<K: Resource>(object: &K) -> Self {
+        key_of_meta(object.meta())
+    }
+}
+
+impl Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}
+
+/// Which objects of a kind to watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Only objects that this label selector matches.
+    pub labels: Option<String>,
+    /// Only objects that this field selector matches, such as `metadata.name=a`.
+    pub fields: Option<String>,
+}
+
+impl Scope {
+    /// Every object of the kind.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Only those that the label selector matches.
+    pub fn labelled(selector: impl Into<String>) -> Self {
+        Self { labels: Some(selector.into()), ..Self::default() }
+    }
+
+    /// Only the object of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
+    }
+}
+
+/// A kind that can be watched. Implemented for all that qualify.
+pub trait Watchable: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
+impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Watchable for K {}
+
+/// What happened to an object.
+#[derive(Debug)]
+pub enum Change<'a, K> {
+    /// It is new, or was there when the subscriber came.
+    Added(&'a Arc<K>),
+    /// It changed.
+    Updated {
+        /// As it was.
+        old: &'a Arc<K>,
+        /// As it is.
+        new: &'a Arc<K>,
+    },
+    /// It is gone; this is how it was last seen.
+    Deleted(&'a Arc<K>),
+}
+
+impl<K> Clone for Change<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K> Copy for Change<'_, K> {}
+
+impl<'a, K> Change<'a, K> {
+    /// The object as it is, or as it was last seen.
+    #[must_use]
+    pub fn object(self) -> &'a Arc<K> {
+        match self {
+            Self::Added(object) | Self::Updated { new: object, .. } | Self::Deleted(object) => object,
+        }
+    }
+}
+
+/// Kind, namespace and scope of a cache.
+type CacheKey = (TypeId, Option<String>, Scope);
+
+/// The watches of one client identity.
+#[derive(Clone)]
+pub struct Watches {
+    client: Client,
+    context: Context,
+    caches: Arc<Mutex<HashMap<CacheKey, Box<dyn Any + Send>>>>,
+    backstop: Backstop,
+}
+
+impl Debug for Watches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watches").finish_non_exhaustive()
+    }
+}
+
+impl Watches {
+    /// Watches made with `client`, which end with `context`.
+    #[must_use]
+    pub fn new(client: Client, context: Context) -> Self {
+        Self { client, context, caches: Arc::default(), backstop: Backstop::default() }
+    }
+
+    /// The client they are made with.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The cache of a kind in all namespaces; started on the first call.
+    #[must_use]
+    pub fn all<K: Watchable>(&self, scope: Scope) -> Cache<K> {
+        self.cache(None, scope, Api::all)
+    }
+
+    /// The cache of a kind in one namespace; started on the first call.
+    #[must_use]
+    pub fn within<K>(&self, namespace: &str, scope: Scope) -> Cache<K>
+    where
+        K: Watchable + Resource<Scope = NamespaceResourceScope>,
+    {
+        self.cache(Some(namespace), scope, |client| Api::namespaced(client, namespace))
+    }
+
+    /// The cache of the metadata of a kind in all namespaces, for kinds whose contents nobody reads.
+    #[must_use]
+    pub fn metadata<K: Watchable>(&self, scope: Scope) -> Cache<PartialObjectMeta<K>> {
+        self.entry(None, scope, |cache, plural, config| {
+            let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
+            self.ask_where_it_stands(&api, &config);
+            let watch = move || {
+                let events = watcher::watcher(api.clone(), config.clone());
+                events.map_ok(|event| map_event(map_event(event, lean), Ok))
+            };
+            follow(&self.context, &self.backstop, watch, cache, plural);
+        })
+    }
+
+    fn cache<K: Watchable>(
+        &self,
+        namespace: Option<&str>,
+        scope: Scope,
+        api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
+    ) -> Cache<K> {
+        self.entry(namespace, scope, |cache, plural, config| {
+            let api = api(self.client.clone());
+            self.ask_where_it_stands(&api, &config);
+            let watch = move || {
+                let events = watcher::watcher(api.clone(), config.clone());
+                events.map_ok(|event| map_event(event, |guard: DeserializeGuard<K>| guard.0.map_err(Box::new)))
+            };
+            follow(&self.context, &self.backstop, watch, cache, plural);
+        })
+    }
+
+    /// Lets the backstop ask by listing one object of a kind that this identity may list. Once is enough: versions
+    /// are counted over all kinds.
+    fn ask_where_it_stands<K>(&self, api: &Api<K>, config: &watcher::Config)
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        if self.backstop.is_asking() {
+            return;
+        }
+        let mut one = ListParams::default().limit(1);
+        one.label_selector.clone_from(&config.label_selector);
+        one.field_selector.clone_from(&config.field_selector);
+        let api = api.clone();
+        self.backstop.run(&self.context, move || {
+            let (api, one) = (api.clone(), one.clone());
+            async move {
+                let listed = api.list_metadata(&one).await.while_trying_to("list one object of", || "a kind".into())?;
+                Ok(listed.metadata.resource_version.and_then(|version| version.parse().ok()))
+            }
+        });
+    }
+
+    fn entry<K: Watchable>(
+        &self,
+        namespace: Option<&str>,
+        scope: Scope,
+        start: impl FnOnce(Cache<K>, String, watcher::Config),
+    ) -> Cache<K> {
+        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut config = watcher::Config::default();
+        config.label_selector.clone_from(&scope.labels);
+        config.field_selector.clone_from(&scope.fields);
+        let key = (TypeId::of::<K>(), namespace.map(str::to_owned), scope);
+        let entry = caches.entry(key).or_insert_with(|| {
+            let cache = Cache::<K>::default();
+            start(cache.clone(), K::plural(&()).into_owned(), config);
+            Box::new(cache)
+        });
+        // The type is part of the map's key, so the box holds nothing else.
+        entry.downcast_ref::<Cache<K>>().cloned().unwrap_or_default()
+    }
+}
+
+/// The annotation in which kubectl keeps the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Metadata without the copy of the contents that kubectl puts there.
+fn lean<K>(mut object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
+    if let Some(annotations) = &mut object.metadata.annotations {
+        annotations.remove(LAST_APPLIED);
+    }
+    object
+}
+
+fn key_of_meta(meta: &ObjectMeta) -> ObjectKey {
+    ObjectKey::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

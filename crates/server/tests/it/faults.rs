@@ -1,0 +1,150 @@
+//! Things go wrong between the agent and its API servers: everything converges all the same, nothing is lost, and nothing
+//! is left behind.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use ocm_api::work::v1::AppliedManifestWork;
+use ocm_testing::{
+    Seen, eventually,
+    fault::{Asked, Fault, FaultyServer, Injection},
+    unique,
+};
+use serde_json::json;
+
+use crate::world::{Agent, World, config_map, world};
+
+/// An agent whose ways to the hub and to its own cluster lead through servers that let things go wrong.
+struct Troubled {
+    world: World,
+    agent: Agent,
+    servers: [FaultyServer; 2],
+}
+
+impl Troubled {
+    async fn start(faults: &[Fault]) -> anyhow::Result<Self> {
+        let world = world().await?;
+        let hub = FaultyServer::start(world.hub_plane).await?;
+        let managed = FaultyServer::start(world.managed_plane).await?;
+        for fault in faults {
+            hub.inject(fault.clone());
+            managed.inject(fault.clone());
+        }
+        let through = |kubeconfig, server: &FaultyServer| server.reached_through(kubeconfig);
+        let agent = world
+            .start_agent_through(
+                &unique("troubled"),
+                |kubeconfig| through(kubeconfig, &hub),
+                |kubeconfig| through(kubeconfig, &managed),
+            )
+            .await?;
+        Ok(Self { world, agent, servers: [hub, managed] })
+    }
+
+    /// Joins, and lives through creation, update and deletion of works.
+    async fn live(mut self) -> anyhow::Result<()> {
+        let cluster = self.agent.cluster.clone();
+        self.world.admit(&cluster).await?;
+        let works = [unique("stays"), unique("changes"), unique("goes")];
+        for work in &works {
+            self.world.create_work(&cluster, work, json!([config_map(work, json!({"a": "1"}))])).await?;
+        }
+        for work in &works {
+            self.world.work_is_available(&cluster, work).await?;
+        }
+        let update = json!({"spec": {"workload": {"manifests": [config_map(&works[1], json!({"a": "2"}))]}}});
+        self.world.works(&cluster).patch(&works[1], &PatchParams::default(), &Patch::Merge(update)).await?;
+        self.world.works(&cluster).delete(&works[2], &DeleteParams::default()).await?;
+        self.world.work_is_available(&cluster, &works[1]).await?;
+        self.world.work_is_gone(&cluster, &works[2]).await?;
+        self.nothing_is_lost_or_left(&works).await?;
+        let left: usize = self.servers.iter().map(FaultyServer::outstanding).sum();
+        assert_eq!(left, 0, "every fault has happened");
+        self.agent.stop().await
+    }
+
+    async fn nothing_is_lost_or_left(&self, works: &[String; 3]) -> anyhow::Result<()> {
+        let values = self.world.config_map_values(works).await?;
+        assert_eq!(values, [Some("1".to_owned()), Some("2".to_owned()), None]);
+        eventually("there is a record of every work and no other", || async {
+            let records = kube::Api::<AppliedManifestWork>::all(self.world.managed.clone());
+            let records = records.list(&ListParams::default()).await?.items;
+            let mut of_these: Vec<_> = records.into_iter().map(|record| record.spec.manifest_work_name).collect();
+            of_these.retain(|work| works.contains(work));
+            of_these.sort();
+            let mut expected = works[..2].to_vec();
+            expected.sort();
+            anyhow::Ok(if of_these == expected { Seen::Settled(()) } else { Seen::NotYet(format!("{of_these:?}")) })
+        })
+        .await
+    }
+}
+
+async fn survives(faults: &[Fault]) -> anyhow::Result<()> {
+    Troubled::start(faults).await?.live().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_are_decided_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::answer(409, "Conflict")).when(Asked::is_write).times(8)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_too_busy_is_asked_later() -> anyhow::Result<()> {
+    let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
+    survives(&[Fault::new(busy).times(8)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fails_is_asked_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::answer(500, "InternalError")).times(12)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_whose_answer_is_lost_are_not_made_twice() -> anyhow::Result<()> {
+    let lost = Injection::LoseAnswer { code: 504, reason: "Timeout" };
+    survives(&[Fault::new(lost).when(Asked::is_write).times(6)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_are_opened_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::Cut).times(10)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_are_torn_are_read_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::CutAfter(150)).times(10)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_may_repeat_and_delay_events() -> anyhow::Result<()> {
+    survives(&[
+        Fault::new(Injection::RepeatEvents).when(Asked::is_watch).times(2),
+        Fault::new(Injection::DelayEvents(Duration::from_millis(300))).when(Asked::is_watch).times(2),
+    ])
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_lost_with_their_watch_come_with_the_next() -> anyhow::Result<()> {
+    survives(&[
+        Fault::new(Injection::LoseEvents(1)).when(Asked::is_watch).times(2),
+        Fault::new(Injection::Expire).when(Asked::is_watch).times(2),
+    ])
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_a_write_is_asked_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::Hang).when(Asked::is_write)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_a_read_is_asked_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::Hang).when(Asked::is_read)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_in_the_middle_of_an_answer_is_asked_again() -> anyhow::Result<()> {
+    survives(&[Fault::new(Injection::StallAfter(100)).when(Asked::is_read)]).await
+}
