@@ -4,6 +4,7 @@ use std::{collections::HashMap, fmt};
 
 use kube::core::{DynamicObject, GroupVersionKind};
 use ocm_api::work::v1::{Manifest, ManifestResourceMeta};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// One object of a work, as far as it could be read.
@@ -50,7 +51,7 @@ pub(super) enum ManifestError {
 /// Reads the objects of a work, in the order of the spec.
 pub(super) fn read(manifests: &[Manifest]) -> Vec<Item> {
     let mut seen = HashMap::new();
-    manifests.iter().enumerate().map(|(ordinal, manifest)| read_one(ordinal, &manifest.0, &mut seen)).collect()
+    manifests.iter().enumerate().map(|(ordinal, manifest)| read_one(ordinal, &manifest.value(), &mut seen)).collect()
 }
 
 type Identity = (String, String, String, String);
@@ -70,8 +71,7 @@ fn read_one(ordinal: usize, value: &Value, seen: &mut HashMap<Identity, usize>) 
 
 fn parse(value: &Value, kind: &GroupVersionKind, name: &str) -> Result<DynamicObject, ManifestError> {
     check(value, kind, name)?;
-    let mut object: DynamicObject =
-        serde_json::from_value(value.clone()).map_err(|error| ManifestError::Malformed(error.to_string()))?;
+    let mut object = DynamicObject::deserialize(value).map_err(|error| ManifestError::Malformed(error.to_string()))?;
     object.metadata.uid = None;
     Ok(object)
 }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     fn items(values: Vec<Value>) -> Vec<Item> {
-        read(&values.into_iter().map(Manifest).collect::<Vec<_>>())
+        read(&values.into_iter().map(Manifest::from).collect::<Vec<_>>())
     }
 
     fn object(api_version: &str, kind: &str, name: &str) -> Value {

@@ -2,6 +2,7 @@
 
 mod applied;
 mod config;
+mod manifest;
 mod rules;
 mod status;
 mod work;
@@ -13,13 +14,14 @@ pub use config::{
     IgnoreField, IgnoreFieldsCondition, ManifestConfigOption, ResourceIdentifier, ServerSideApplyConfig,
     UpdateStrategy, UpdateStrategyType,
 };
+pub use manifest::Manifest;
 pub use rules::{ConditionRule, ConditionRuleType, FeedbackRule, FeedbackScrapeType, FeedbackType, JsonPath};
 pub use status::{
     FeedbackValue, FieldValue, ManifestCondition, ManifestResourceMeta, ManifestResourceStatus, ManifestWorkStatus,
     StatusFeedbackResult, ValueType,
 };
 pub use work::{
-    DeleteOption, Manifest, ManifestWork, ManifestWorkExecutor, ManifestWorkExecutorSubject,
-    ManifestWorkExecutorSubjectType, ManifestWorkSpec, ManifestWorkSubjectServiceAccount, ManifestsTemplate,
-    OrphaningRule, PropagationPolicy, SelectivelyOrphan,
+    DeleteOption, ManifestWork, ManifestWorkExecutor, ManifestWorkExecutorSubject, ManifestWorkExecutorSubjectType,
+    ManifestWorkSpec, ManifestWorkSubjectServiceAccount, ManifestsTemplate, OrphaningRule, PropagationPolicy,
+    SelectivelyOrphan,
 };

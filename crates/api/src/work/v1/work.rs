@@ -4,7 +4,7 @@ use kube_core::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ManifestConfigOption, ManifestWorkStatus};
+use super::{Manifest, ManifestConfigOption, ManifestWorkStatus};
 
 /// Objects that the hub wants on a managed cluster. Lives in the cluster's namespace on the hub; the cluster's agent
 /// applies the objects and reports how they fare.
@@ -52,17 +52,6 @@ pub struct ManifestsTemplate {
     /// The objects, applied in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<Manifest>,
-}
-
-/// One object to apply, of any kind, kept exactly as written.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Manifest(#[schemars(schema_with = "crate::schema::embedded_resource")] pub serde_json::Value);
-
-impl From<serde_json::Value> for Manifest {
-    fn from(value: serde_json::Value) -> Self {
-        Self(value)
-    }
 }
 
 /// What becomes of applied objects when the work, or one of its manifests, is deleted.
