@@ -78,7 +78,7 @@ pub(crate) struct AgentArgs {
     appliedmanifestwork_eviction_grace_period: Duration,
 
     /// How many works are in progress at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     workload_agent_workers: u16,
 }
 
