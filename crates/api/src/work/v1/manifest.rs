@@ -53,7 +53,9 @@ impl JsonSchema for Manifest {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        crate::schema::embedded_resource(generator)
+        let mut schema = crate::schema::embedded_resource(generator);
+        schema.insert("description".to_owned(), "One object to apply, of any kind, kept exactly as written.".into());
+        schema
     }
 }
 
