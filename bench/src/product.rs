@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use kube::Client;
-use ocm_testing::{ControlPlane, Process, TempDir, write_kubeconfig};
+use ocm_testing::{ControlPlane, Process, TempDir};
 
 use crate::{admin, figures::print, megabytes};
 
@@ -53,7 +53,7 @@ impl Product {
         let bootstrap = self.folder.path().join("bootstrap.kubeconfig");
         write_bootstrap(&self.hub, &bootstrap).await?;
         let own = self.folder.path().join("agent.kubeconfig");
-        login(&self.managed, "open-cluster-management-agent", "klusterlet-work-sa", &own).await?;
+        self.managed.write_login("open-cluster-management-agent", "klusterlet-work-sa", &own).await?;
         let accepting = tokio::spawn(admin::accept(admin.clone(), CLUSTER));
         let started = Instant::now();
         self.agent_process = Some(self.start_agent(&bootstrap, &own)?);
@@ -114,7 +114,7 @@ pub(crate) async fn install_hub(hub: &ControlPlane, ocm: &Path) -> Result<()> {
 /// Starts `ocm hub` under its service account.
 pub(crate) async fn start_hub(hub: &ControlPlane, ocm: &Path, folder: &TempDir) -> Result<Process> {
     let kubeconfig = folder.path().join("hub.kubeconfig");
-    login(hub, "open-cluster-management-hub", "hub-controller-sa", &kubeconfig).await?;
+    hub.write_login("open-cluster-management-hub", "hub-controller-sa", &kubeconfig).await?;
     let process = Process::build("ocm hub", ocm, folder.path().join("hub.log"))
         // What it logs is waited for.
         .without_env("RUST_LOG")
@@ -128,19 +128,11 @@ pub(crate) async fn start_hub(hub: &ControlPlane, ocm: &Path, folder: &TempDir) 
 
 /// Writes the kubeconfig with which agents ask to join.
 pub(crate) async fn write_bootstrap(hub: &ControlPlane, path: &Path) -> Result<()> {
-    login(hub, "open-cluster-management", "agent-registration-bootstrap", path).await
+    hub.write_login("open-cluster-management", "agent-registration-bootstrap", path).await
 }
 
 async fn install(plane: &ControlPlane, ocm: &Path, side: &str, manifests: &str) -> Result<()> {
     let crds = tokio::process::Command::new(ocm).args(["crds", side]).output().await;
     let crds = crds.with_context(|| format!("failed to start {}", ocm.display()))?;
-    for yaml in [&String::from_utf8(crds.stdout)?, manifests] {
-        plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], yaml).await?;
-    }
-    plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await.map(|_| ())
-}
-
-/// Writes a kubeconfig with a token of a service account.
-async fn login(plane: &ControlPlane, namespace: &str, account: &str, path: &Path) -> Result<()> {
-    write_kubeconfig(&plane.kubeconfig_for_service_account(namespace, account).await?, path)
+    plane.install(&String::from_utf8(crds.stdout)?, manifests).await
 }

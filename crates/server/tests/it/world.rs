@@ -275,10 +275,9 @@ async fn allow_secrets(plane: &ControlPlane, namespace: &str) -> Result<()> {
 
 async fn install(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
     for (plane, side, manifests) in [(hub, Side::Hub, HUB_MANIFESTS), (managed, Side::Managed, AGENT_MANIFESTS)] {
-        for crd in crds::all()?.into_iter().filter(|crd| crd.side == side) {
-            plane.apply_yaml(&yaml::to_string(&crd.definition)?).await?;
-        }
-        plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], manifests).await?;
+        let crds = crds::all()?.into_iter().filter(|crd| crd.side == side);
+        let crds = crds.map(|crd| yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
+        plane.install(&crds.join("---\n"), manifests).await?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Kubeconfigs of others than the administrator.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -8,7 +10,7 @@ use kube::api::PostParams;
 use kube::config::{AuthInfo, Kubeconfig};
 
 use super::ControlPlane;
-use crate::kubeconfig::{certificate_login, kubeconfig, token_login};
+use crate::kubeconfig::{certificate_login, kubeconfig, token_login, write_kubeconfig};
 
 const DAY: i64 = 24 * 3600;
 
@@ -26,6 +28,12 @@ impl ControlPlane {
         })?;
         let token = answer.status.context("the answer to a token request holds no token")?.token;
         Ok(self.kubeconfig_with(name, token_login(token)))
+    }
+
+    /// Writes a kubeconfig file that logs in as a service account; see
+    /// [`ControlPlane::kubeconfig_for_service_account`].
+    pub async fn write_login(&self, namespace: &str, account: &str, path: impl AsRef<Path>) -> Result<()> {
+        write_kubeconfig(&self.kubeconfig_for_service_account(namespace, account).await?, path)
     }
 
     /// Logs in as `user` of `groups` with a client certificate signed by the cluster's authority;

@@ -43,6 +43,12 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Installs CRDs, waits until they are served, and then other manifests; both are YAML.
+    pub async fn install(&self, crds: &str, manifests: &str) -> Result<()> {
+        self.apply_yaml(crds).await?;
+        self.apply_yaml(manifests).await
+    }
+
     fn kubectl_command(&self, args: &[&str]) -> Result<Command> {
         let mut command = spawn::bound_command(self.kubectl_path()?);
         command

@@ -1,9 +1,9 @@
 //! The control planes, and the processes that run against them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use ocm_testing::{ControlPlane, Process, TempDir, write_kubeconfig};
+use ocm_testing::{ControlPlane, Process, TempDir};
 
 const HUB_NAMESPACE: &str = "open-cluster-management-hub";
 const HUB_ACCOUNT: &str = "hub-controller-sa";
@@ -42,10 +42,10 @@ impl Clusters {
 
     /// The CRDs as `ocm crds` prints them, and the manifests of `deploy/`.
     pub(crate) async fn install(&self) -> Result<()> {
-        install(&self.hub, &self.crds("--hub").await?, HUB_MANIFESTS).await?;
+        self.hub.install(&self.crds("--hub").await?, HUB_MANIFESTS).await?;
         let managed = self.crds("--managed").await?;
         for (_, plane) in &self.managed {
-            install(plane, &managed, AGENT_MANIFESTS).await?;
+            plane.install(&managed, AGENT_MANIFESTS).await?;
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Clusters {
 
     pub(crate) async fn start_hub(&self) -> Result<Process> {
         let kubeconfig = self.file("hub.kubeconfig");
-        login(&self.hub, HUB_NAMESPACE, HUB_ACCOUNT, &kubeconfig).await?;
+        self.hub.write_login(HUB_NAMESPACE, HUB_ACCOUNT, &kubeconfig).await?;
         let process = Process::build("ocm hub", self.program("ocm"), self.file("hub.log"))
             .arg("hub")
             .args(["--namespace", HUB_NAMESPACE, "--disable-leader-election", "--listen", "127.0.0.1:0"])
@@ -81,8 +81,8 @@ impl Clusters {
 
     pub(crate) async fn start_agent(&self, name: &str, plane: &ControlPlane) -> Result<Process> {
         let (bootstrap, own) = (self.file(&format!("{name}.bootstrap")), self.file(&format!("{name}.kubeconfig")));
-        login(&self.hub, BOOTSTRAP_NAMESPACE, BOOTSTRAP_ACCOUNT, &bootstrap).await?;
-        login(plane, AGENT_NAMESPACE, AGENT_ACCOUNT, &own).await?;
+        self.hub.write_login(BOOTSTRAP_NAMESPACE, BOOTSTRAP_ACCOUNT, &bootstrap).await?;
+        plane.write_login(AGENT_NAMESPACE, AGENT_ACCOUNT, &own).await?;
         Process::build(&format!("agent of {name}"), self.program("ocm"), self.file(&format!("{name}.log")))
             .arg("agent")
             .args(["--spoke-cluster-name", name, "--namespace", AGENT_NAMESPACE, "--disable-leader-election"])
@@ -95,15 +95,4 @@ impl Clusters {
             .arg(self.file(&format!("{name}.hub")))
             .start()
     }
-}
-
-async fn install(plane: &ControlPlane, crds: &str, manifests: &str) -> Result<()> {
-    plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], crds).await?;
-    plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).await?;
-    plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], manifests).await.map(|_| ())
-}
-
-/// Writes a kubeconfig with a token of a service account.
-async fn login(plane: &ControlPlane, namespace: &str, account: &str, path: &Path) -> Result<()> {
-    write_kubeconfig(&plane.kubeconfig_for_service_account(namespace, account).await?, path)
 }
