@@ -40,7 +40,7 @@ pub struct AgentConfig {
     pub components: Components,
     /// Name of the host, which events tell apart their writers by.
     pub host: String,
-    /// The feature gates; see [`known_gates`].
+    /// The feature gates; see [`known_gates`]. Whoever reads them from a user also warns of those that are not built.
     pub feature_gates: FeatureGates,
     /// Annotations for the ManagedCluster; only those with the agents' prefix are used.
     pub cluster_annotations: BTreeMap<String, String>,

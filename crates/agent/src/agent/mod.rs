@@ -110,9 +110,6 @@ pub async fn run(
     config: AgentConfig,
 ) -> Result<(), AgentError> {
     config.validate()?;
-    for gate in &config.feature_gates.not_built {
-        warn!(gate, "this feature gate is switched on, but its feature is not built yet");
-    }
     // A part of its own, so that all of it has ended when this returns.
     let own = context.child();
     let outcome = match config.components.registration {
