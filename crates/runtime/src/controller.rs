@@ -9,7 +9,7 @@ use crate::{
     context::Context,
     error::{Class, Classified, chain},
     queue::{Key, Queue},
-    watch::{Cache, Change},
+    watch::{Cache, Change, Watchable},
 };
 
 /// What a controller wants after a successful reconcile.
@@ -88,7 +88,7 @@ impl<K: Key> Wiring<'_, K> {
     /// cache is complete.
     pub fn on<T, I>(&mut self, cache: &Cache<T>, keys: impl Fn(Change<'_, T>) -> I + Send + 'static)
     where
-        T: Send + Sync + 'static,
+        T: Watchable,
         I: IntoIterator<Item = K>,
     {
         self.needs(cache);

@@ -15,6 +15,7 @@ use ocm_api::{
 use ocm_runtime::{
     Cache, Change, Controller, Next, Wiring,
     conditions::{self, Finding},
+    watch::View,
     write,
 };
 
@@ -27,6 +28,7 @@ pub(crate) struct ClusterSetController {
     parts: Parts,
     sets: Cache<ManagedClusterSet>,
     clusters: Cache<ManagedCluster>,
+    labels: View<Labels>,
 }
 
 /// A set, and how many clusters it has.
@@ -38,8 +40,9 @@ pub(crate) struct Observed {
 
 impl ClusterSetController {
     pub(crate) fn new(parts: &Parts) -> Self {
-        let sets = sources::sets(&parts.watches);
-        Self { sets, clusters: sources::clusters(&parts.watches), parts: parts.clone() }
+        let clusters = sources::clusters(&parts.watches);
+        let labels = clusters.view(|cluster| Some(cluster.labels().clone()));
+        Self { sets: sources::sets(&parts.watches), clusters, labels, parts: parts.clone() }
     }
 }
 
@@ -60,8 +63,7 @@ impl Controller for ClusterSetController {
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
         let membership = Membership::of(&set)?;
-        let clusters = self.clusters.list();
-        let members = clusters.iter().filter(|cluster| membership.includes(cluster.labels())).count();
+        let members = self.labels.read(|all| all.values().filter(|labels| membership.includes(labels)).count());
         Ok(Some(Observed { set, members }))
     }
 

@@ -11,6 +11,9 @@
 mod backstop;
 mod cache;
 mod follow;
+mod packed;
+mod state;
+mod view;
 
 use std::{
     any::{Any, TypeId},
@@ -27,13 +30,13 @@ use kube::{
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher,
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-pub use self::cache::Cache;
 use self::{
     backstop::Backstop,
     follow::{follow, map_event},
 };
+pub use self::{cache::Cache, view::View};
 use crate::{context::Context, error::ResultExt as _};
 
 /// Namespace and name of an object; sorts by namespace first.
@@ -95,8 +98,14 @@ impl Scope {
 }
 
 /// A kind that can be watched. Implemented for all that qualify.
-pub trait Watchable: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
-impl<K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Watchable for K {}
+pub trait Watchable:
+    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
+impl<K> Watchable for K where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
 
 /// What happened to an object.
 #[derive(Debug)]

@@ -153,6 +153,50 @@ fn a_subscriber_that_breaks_is_not_called_again() {
     assert_eq!(*calls.lock().unwrap(), 1);
 }
 
+#[test]
+fn what_nobody_reads_is_not_kept() {
+    let (cache, _) = watched();
+    let mut object = config_map("a", "1");
+    object.metadata.managed_fields = Some(Vec::default());
+    list(&cache, vec![object.clone()]);
+    let key = ObjectKey::new("ns", "a");
+    assert_eq!(cache.get(&key).unwrap().metadata.managed_fields, None);
+    object.metadata.resource_version = Some("2".into());
+    cache.learn(object);
+    let learned = cache.get(&key).unwrap().metadata.clone();
+    assert_eq!((learned.resource_version.as_deref(), learned.managed_fields), (Some("2"), None));
+}
+
+#[test]
+fn a_view_follows_its_cache_and_is_ahead_of_later_subscribers() {
+    let (cache, _) = watched();
+    list(&cache, vec![config_map("a", "1"), config_map("left-out", "1")]);
+    let view = cache.view(|object| {
+        let name = object.metadata.name.clone()?;
+        (name != "left-out").then(|| object.metadata.resource_version.clone())
+    });
+    let (seen, reader) = (Arc::new(Mutex::new(Vec::new())), view.clone());
+    let log = seen.clone();
+    cache.subscribe(move |change| {
+        log.lock().unwrap().push(reader.get(&ObjectKey::of(change.object().as_ref())).flatten());
+        ControlFlow::Continue(())
+    });
+    cache.take(Event::Apply(Ok(config_map("a", "3"))), "configmaps");
+    cache.take(Event::Delete(Ok(config_map("a", "4"))), "configmaps");
+    assert_eq!(*seen.lock().unwrap(), [Some("1".to_owned()), None, Some("3".to_owned()), None]);
+    assert_eq!(view.get(&ObjectKey::new("ns", "a")), None);
+}
+
+#[test]
+fn a_view_that_nobody_holds_is_let_go() {
+    let (cache, _) = watched();
+    let inner = Arc::new(());
+    let weak = Arc::downgrade(&inner);
+    drop(cache.view(move |_| Some(inner.clone())));
+    list(&cache, vec![config_map("a", "1")]);
+    assert_eq!(weak.strong_count(), 0);
+}
+
 type TestBody = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 /// Lists one config map, at these versions one after another, and never says anything on a watch.

@@ -13,7 +13,11 @@ use std::{
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::{Api, Client, api::ListParams, core::PartialObjectMeta};
 use ocm_api::{cluster::v1alpha1::ClusterClaim, labels};
-use ocm_runtime::{Cache, Change, Context, Queue, ResultExt as _, Watches, error::chain, watch::Scope};
+use ocm_runtime::{
+    Cache, Change, Context, Queue, ResultExt as _, Watches,
+    error::chain,
+    watch::{Scope, Watchable},
+};
 use tracing::{info, warn};
 
 use super::{
@@ -83,7 +87,7 @@ impl Sources {
         }
     }
 
-    fn follow<T: Send + Sync + 'static>(
+    fn follow<T: Watchable>(
         &self,
         cache: &Cache<T>,
         queue: &Queue<String>,
