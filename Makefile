@@ -9,14 +9,24 @@ FUZZ := $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 SECONDS_EACH ?= 60
 DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
+# The release binaries are static, so that each runs in an image that holds nothing else. The target is named although it
+# is this machine's own, since cargo then keeps the flags from build scripts and procedural macros, which cannot be static.
+HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+RELEASE := $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
+STATIC_FLAGS := -C target-feature=+crt-static
+IMAGES := $(or $(CARGO_TARGET_DIR),target)/images
+REGISTRY ?= ghcr.io/ocm-rs
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# Every folder in examples/ is a package of that name with one binary of that name.
+EXAMPLES := $(patsubst examples/%/Cargo.toml,%,$(wildcard examples/*/Cargo.toml))
+
 .PHONY: help
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: testenv ## Shows it all: a hub, two clusters joining, a work applied (ARGS=--once ends by itself)
-	cargo build --release -p ocm-server -p ocm-cli
-	cargo run --release -p ocm-testing --bin ocm-demo -- $(ARGS)
+demo: testenv release ## Shows it all: a hub, two clusters joining, a work applied (ARGS=--once ends by itself)
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --release --target $(HOST) -p ocm-testing --bin ocm-demo -- $(ARGS)
 
 .PHONY: test
 test: testenv ## Runs every test, against real Kubernetes control planes
@@ -41,9 +51,19 @@ testenv-path: ## Prints the folder that holds them
 	@testenv/build.sh path
 
 .PHONY: bench
-bench: testenv ## Measures, and prints one JSON line per figure
-	cargo build --release -p ocm-server -p ocm-cli
-	cargo run --release -p ocm-bench -- $(ARGS)
+bench: testenv release ## Measures, and prints one JSON line per figure
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --release --target $(HOST) -p ocm-bench -- $(ARGS)
+
+.PHONY: release
+release: ## Builds the static binaries ocm and clusteradm, and those of the examples
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo build --release --target $(HOST) -p ocm-server -p ocm-cli $(EXAMPLES:%=-p %)
+	@echo "release: the binaries are in $(RELEASE)" >&2
+
+.PHONY: image
+image: release ## Packs ocm, and each example, as an image (REGISTRY=ghcr.io/ocm-rs) that docker, podman and ctr load
+	@for name in ocm $(EXAMPLES); do \
+	  cargo run -q -p xtask -- image --binary $(RELEASE)/$$name --tag $(REGISTRY)/$$name:$(VERSION) --output $(IMAGES)/$$name.tar || exit 1; \
+	done
 
 .PHONY: crds
 crds: ## Generates crds/ from the Rust types

@@ -1,6 +1,7 @@
-//! Chores of the repository: generate the CRDs, check the architecture (`tests/architecture.rs`).
+//! Chores of the repository: generate the CRDs, pack images, check the architecture (`tests/architecture.rs`).
 
 mod crds;
+mod image;
 
 use anyhow::{Result, bail};
 
@@ -16,6 +17,7 @@ fn main() -> Result<()> {
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["crds"] => crds::write(),
         ["crds", "--check"] => crds::check(),
+        ["image", options @ ..] => image::write(options),
         _ => bail!("{USAGE}"),
     }
 }
