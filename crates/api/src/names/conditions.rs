@@ -162,6 +162,8 @@ pub mod csr {
     pub const APPROVED: &str = "Approved";
     /// The request is denied.
     pub const DENIED: &str = "Denied";
+    /// The signer refuses to sign the request, though it is approved.
+    pub const FAILED: &str = "Failed";
 }
 
 /// Values of a condition's `status`.

@@ -94,6 +94,11 @@ pub fn addon_everywhere_group(addon: &str) -> String {
     format!("{PREFIX}addon:{addon}")
 }
 
+/// DNS name in every certificate of an add-on's agents.
+pub fn addon_dns_name(addon: &str) -> String {
+    format!("{addon}.addon.open-cluster-management.io")
+}
+
 /// User of a service account.
 pub fn service_account_user(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}")

@@ -30,6 +30,9 @@ pub const MIN_CERTIFICATE_SECONDS: i32 = 3600;
 /// A certificate is renewed when this share of its life time is left; agents add up to a quarter of it at random.
 pub const CERTIFICATE_RENEWAL_SHARE: f64 = 0.2;
 
+/// How often the cluster's agent looks at the leases of add-ons.
+pub const ADDON_LEASE_CHECK_PERIOD: Duration = Duration::from_secs(30);
+
 /// Shortest pause until a work is applied again without a change.
 pub const WORK_REAPPLY_MIN: Duration = Duration::from_secs(4 * 60);
 /// Longest pause until a work is applied again without a change.

@@ -1,5 +1,7 @@
 //! Certificate signing requests (PKCS#10): making them and reading them.
 
+use std::collections::BTreeSet;
+
 use p256::{
     SecretKey,
     ecdsa::{DerSignature, SigningKey},
@@ -12,13 +14,15 @@ use x509_cert::{
     builder::{Builder as _, RequestBuilder},
     der::{
         EncodePem as _,
-        asn1::{ObjectIdentifier, SetOfVec, Utf8StringRef},
+        asn1::{Ia5String, ObjectIdentifier, SetOfVec, Utf8StringRef},
     },
+    ext::pkix::{SubjectAltName, name::GeneralName},
     name::{RdnSequence, RelativeDistinguishedName},
 };
 use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer as _};
 
 const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
+const ORGANIZATIONAL_UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Why a request could not be made or read.
@@ -69,20 +73,26 @@ impl Subject {
             && same_set(&self.organizational_units, &other.organizational_units)
     }
 
-    /// The subject as OCM's agents write it: all groups in one relative name, then the user.
+    /// The subject as OCM's agents write it: all groups in one relative name, then all units, then the user.
     fn to_name(&self) -> Result<RdnSequence, x509_cert::der::Error> {
-        let mut organizations = SetOfVec::new();
-        for organization in &self.organizations {
-            organizations.insert(attribute(ORGANIZATION, organization)?)?;
-        }
-        let mut common_name = SetOfVec::new();
-        common_name.insert(attribute(COMMON_NAME, &self.common_name)?)?;
-        let mut names = vec![RelativeDistinguishedName(common_name)];
-        if !self.organizations.is_empty() {
-            names.insert(0, RelativeDistinguishedName(organizations));
-        }
-        Ok(RdnSequence(names))
+        let user = std::slice::from_ref(&self.common_name);
+        let parts = [
+            (ORGANIZATION, &*self.organizations),
+            (ORGANIZATIONAL_UNIT, &*self.organizational_units),
+            (COMMON_NAME, user),
+        ];
+        let parts = parts.into_iter().filter(|(_, values)| !values.is_empty());
+        parts.map(|(oid, values)| relative_name(oid, values)).collect::<Result<_, _>>().map(RdnSequence)
     }
+}
+
+/// One relative name with all these values; the set puts them in order and a value that is there twice is one.
+fn relative_name(oid: ObjectIdentifier, values: &[String]) -> Result<RelativeDistinguishedName, x509_cert::der::Error> {
+    let mut set = SetOfVec::new();
+    for value in values.iter().collect::<BTreeSet<_>>() {
+        set.insert(attribute(oid, value)?)?;
+    }
+    Ok(RelativeDistinguishedName(set))
 }
 
 fn same_set(a: &[String], b: &[String]) -> bool {
@@ -130,9 +140,22 @@ impl PrivateKey {
     /// # Errors
     /// [`RequestError`] when a name cannot be encoded.
     pub fn request(&self, subject: &Subject) -> Result<String, RequestError> {
+        self.request_with_names(subject, &[])
+    }
+
+    /// Like [`PrivateKey::request`], for a certificate that carries DNS names as well.
+    ///
+    /// # Errors
+    /// [`RequestError`] when a name cannot be encoded.
+    pub fn request_with_names(&self, subject: &Subject, dns_names: &[String]) -> Result<String, RequestError> {
         let signer = SigningKey::from(&self.0);
         let name = subject.to_name().map_err(RequestError::Subject)?;
-        let request = RequestBuilder::new(name, &signer).map_err(RequestError::Encode)?;
+        let mut request = RequestBuilder::new(name, &signer).map_err(RequestError::Encode)?;
+        if !dns_names.is_empty() {
+            let names = dns_names.iter().map(|name| Ia5String::new(name).map(GeneralName::DnsName));
+            let names = names.collect::<Result<_, _>>().map_err(RequestError::Subject)?;
+            request.add_extension(&SubjectAltName(names)).map_err(RequestError::Encode)?;
+        }
         let request = request.build::<DerSignature>().map_err(RequestError::Encode)?;
         request.to_pem(LineEnding::LF).map_err(RequestError::Subject)
     }
@@ -196,6 +219,21 @@ mod tests {
     fn the_groups_stand_in_one_relative_name_before_the_user() {
         let names = subject().to_name().unwrap();
         assert_eq!(names.0.iter().map(|name| name.0.len()).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn a_request_carries_units_and_dns_names_and_a_group_named_twice_once() {
+        let mut subject = subject();
+        subject.organizational_units = vec!["b".into(), "a".into()];
+        let twice = subject.organizations[0].clone();
+        subject.organizations.push(twice);
+        assert_eq!(subject.to_name().unwrap().0.iter().map(|name| name.0.len()).collect::<Vec<_>>(), [2, 2, 1]);
+
+        let names = ["hello.addon.open-cluster-management.io".to_owned()];
+        let pem = PrivateKey::generate().request_with_names(&subject, &names).unwrap();
+        assert!(parse_request(pem.as_bytes()).unwrap().is_same_as(&subject));
+        let der = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents;
+        assert!(der.windows(names[0].len()).any(|window| window == names[0].as_bytes()), "the DNS name is missing");
     }
 
     #[test]
