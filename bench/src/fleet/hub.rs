@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use kube::{Client, Config, config::KubeConfigOptions};
-use ocm_testing::{ControlPlane, Part, Process, TempDir};
+use ocm_testing::{AuditLog, ControlPlane, Part, Process, TempDir};
 
-use super::audit::AuditLog;
 use crate::product;
 
 pub(super) struct Hub {
@@ -49,8 +48,8 @@ impl Hub {
         &self.bootstrap
     }
 
-    pub(super) fn audit(&self) -> AuditLog<'_> {
-        AuditLog(self.plane.audit_log().unwrap_or(Path::new("")))
+    pub(super) fn audit(&self) -> Result<AuditLog> {
+        AuditLog::of(&self.plane)
     }
 
     pub(super) fn server(&self, part: Part) -> Result<std::sync::Arc<Process>> {

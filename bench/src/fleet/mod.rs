@@ -6,9 +6,9 @@
 
 mod admin;
 mod agent;
-mod audit;
 mod hub;
 mod usage;
+mod writes;
 
 use std::{
     sync::Arc,
@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result};
 use ocm_runtime::Context;
 use tokio::sync::Semaphore;
 
-use self::{admin::Admin, agent::Agent, audit::Writes, hub::Hub, usage::Usage};
+use self::{admin::Admin, agent::Agent, hub::Hub, usage::Usage, writes::Writes};
 use crate::{
     figures::{print, print_percentiles},
     works,
@@ -91,7 +91,7 @@ impl Fleet {
 
     /// Starts all agents, some at a time, and waits until each cluster is available.
     async fn join(&self, before: &Usage) -> Result<()> {
-        let start = self.hub.audit().position()?;
+        let start = self.hub.audit()?.position()?;
         let started = Instant::now();
         let mut took = self.join_all().await?;
         let (total, name, count) = (started.elapsed(), &self.name, self.agents.len());
@@ -101,7 +101,7 @@ impl Fleet {
         print(&format!("{name}: join, total / clusters"), each * 1000.0, "ms");
         print_percentiles(&format!("{name}: join, agent start to Available"), &took);
         before.print_cpu_since(&self.hub, &format!("{name}, joining"))?;
-        let writes = self.hub.audit().since(start)?;
+        let writes = Writes::of(&self.hub.audit()?.since(start)?);
         writes.print_each(&format!("{name}: hub writes per join"), count);
         Ok(())
     }
@@ -140,9 +140,9 @@ impl Fleet {
 
     /// What is written while nothing happens.
     async fn print_idle(&self, window: Duration) -> Result<()> {
-        let start = self.hub.audit().position()?;
+        let start = self.hub.audit()?.position()?;
         tokio::time::sleep(window).await;
-        let writes: Writes = self.hub.audit().since(start)?;
+        let writes = Writes::of(&self.hub.audit()?.since(start)?);
         let name = format!("{}, {} s idle", self.name, window.as_secs());
         print(&format!("{name}: lease updates on the hub"), per_one(writes.leases()), "writes");
         print(&format!("{name}: hub writes other than leases"), per_one(writes.others()), "writes");

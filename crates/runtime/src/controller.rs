@@ -3,6 +3,7 @@
 use std::{fmt::Debug, future::Future, ops::ControlFlow, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use crate::{
@@ -141,10 +142,7 @@ pub(crate) fn run<C: Controller>(context: &Context, controller: C, workers: usiz
         let context = context.clone();
         async move {
             futures::future::join_all(needs).await;
-            for _ in 0..workers.max(1) {
-                let driver = driver.clone();
-                context.spawn_to_completion(async move { driver.work().await });
-            }
+            context.spawn_to_completion(driver.work(Arc::new(Semaphore::new(workers.max(1)))));
         }
     });
 }
@@ -156,17 +154,29 @@ struct Driver<C: Controller> {
 }
 
 impl<C: Controller> Driver<C> {
-    async fn work(&self) {
+    /// Starts a task for each key, as many at a time as there are free workers: a controller that has nothing to do
+    /// holds no memory for what it might be doing.
+    async fn work(self: Arc<Self>, free: Arc<Semaphore>) {
         loop {
-            let key = tokio::select! {
+            let (worker, key) = tokio::select! {
                 biased;
                 () = self.context.ended() => return,
-                key = self.queue.next() => key,
+                next = self.next(&free) => next,
             };
-            let span = info_span!("reconcile", controller = C::NAME, key = %key);
-            self.reconcile(&key).instrument(span).await;
-            self.queue.done(&key);
+            let driver = self.clone();
+            self.context.spawn_to_completion(async move {
+                let span = info_span!("reconcile", controller = C::NAME, key = %key);
+                driver.reconcile(&key).instrument(span).await;
+                driver.queue.done(&key);
+                drop(worker);
+            });
         }
+    }
+
+    async fn next(&self, free: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, C::Key) {
+        // Nobody closes the semaphore.
+        let worker = free.clone().acquire_owned().await.ok();
+        (worker, self.queue.next().await)
     }
 
     async fn reconcile(&self, key: &C::Key) {

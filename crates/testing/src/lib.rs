@@ -19,6 +19,8 @@
 //! wait with [`eventually`] and nothing else, and keep out of each other's way with [`unique`]
 //! names. The binaries come from `make testenv` or `KUBEBUILDER_ASSETS` (see [`Assets`]).
 //!
+//! A [`node::Node`] adds a machine that runs pods.
+//!
 //! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
 //!
 //! Environment variables:
@@ -27,6 +29,7 @@
 //! - `OCM_TESTING_TIMEOUT`: seconds after which waiting gives up (60).
 
 mod assets;
+mod audit;
 mod control_plane;
 mod dirs;
 pub mod fault;
@@ -34,6 +37,7 @@ pub mod fixture;
 mod kubeconfig;
 mod memory;
 mod names;
+pub mod node;
 mod pki;
 mod ports;
 mod process;
@@ -42,6 +46,7 @@ mod usage;
 mod wait;
 
 pub use assets::Assets;
+pub use audit::{AuditLog, Write};
 pub use control_plane::{ControlPlane, ControlPlaneBuilder, Part};
 pub use dirs::TempDir;
 pub use kubeconfig::{client_for, write_kubeconfig};
@@ -50,4 +55,4 @@ pub use names::unique;
 pub use ports::Port;
 pub use process::{Process, ProcessBuilder, Signal};
 pub use usage::{Memory, allow_open_files, own_cpu_time};
-pub use wait::{Probe, Seen, eventually, timeout};
+pub use wait::{Probe, Seen, eventually, eventually_within, timeout};

@@ -80,10 +80,14 @@ where
     Fut: Future<Output = P>,
     P: Probe,
 {
-    within(timeout(), what, probe).await
+    eventually_within(timeout(), what, probe).await
 }
 
-async fn within<F, Fut, P>(limit: Duration, what: &str, mut probe: F) -> Result<P::Value>
+/// Like [`eventually`], for what takes its time: gives up after `limit`.
+///
+/// # Errors
+/// As [`eventually`].
+pub async fn eventually_within<F, Fut, P>(limit: Duration, what: &str, mut probe: F) -> Result<P::Value>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = P>,
@@ -123,20 +127,20 @@ mod tests {
     #[tokio::test]
     async fn giving_up_names_what_was_awaited_and_what_was_seen_last() {
         let probe = || async { Ok::<_, anyhow::Error>(Seen::<()>::NotYet("phase Pending".into())) };
-        let error = within(Duration::ZERO, "the pod runs", probe).await.unwrap_err().to_string();
+        let error = eventually_within(Duration::ZERO, "the pod runs", probe).await.unwrap_err().to_string();
         assert!(error.contains("the pod runs") && error.contains("phase Pending"), "{error}");
     }
 
     #[tokio::test]
     async fn an_error_is_shown_with_its_causes() {
         let probe = || async { Err::<bool, _>(anyhow::anyhow!("refused").context("no answer")) };
-        let error = within(Duration::ZERO, "it answers", probe).await.unwrap_err().to_string();
+        let error = eventually_within(Duration::ZERO, "it answers", probe).await.unwrap_err().to_string();
         assert!(error.contains("error: no answer: refused"), "{error}");
     }
 
     #[tokio::test]
     async fn a_look_that_never_ends_is_cut_off() {
-        let error = within(Duration::ZERO, "it ends", std::future::pending::<bool>).await.unwrap_err();
+        let error = eventually_within(Duration::ZERO, "it ends", std::future::pending::<bool>).await.unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
     }
 }

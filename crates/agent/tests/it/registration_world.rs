@@ -18,7 +18,7 @@ use ocm_runtime::{
     client::{Endpoint, install_crypto_provider},
     kubeconfig,
 };
-use ocm_testing::{ControlPlane, TempDir, eventually, fixture, unique, write_kubeconfig};
+use ocm_testing::{AuditLog, ControlPlane, TempDir, Write, eventually, fixture, unique, write_kubeconfig};
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
@@ -258,40 +258,29 @@ impl World {
 
     /// What the agent wrote to the hub with its own certificate: `verb resource`, sorted.
     pub(crate) fn hub_writes(&self) -> Result<Vec<String>> {
-        writes(self.hub, |event| event["user"]["username"] == json!(self.user()))
+        writes(self.hub, |write| write.user == self.user())
     }
 
     /// What was written to the hub with the bootstrap identity about this cluster, requests aside: the
     /// audit log does not name an object whose name the server makes.
     pub(crate) fn bootstrap_writes(&self) -> Result<Vec<String>> {
-        writes(self.hub, |event| {
-            let name = event["objectRef"]["name"].as_str().unwrap_or_default();
-            let bootstrap =
-                event["user"]["username"].as_str().is_some_and(|user| user.ends_with(rbac::BOOTSTRAP_SERVICE_ACCOUNT));
-            bootstrap && name.starts_with(&self.cluster)
+        writes(self.hub, |write| {
+            write.user.ends_with(rbac::BOOTSTRAP_SERVICE_ACCOUNT) && write.name.starts_with(&self.cluster)
         })
     }
 
     /// What the agent wrote to the managed cluster.
     pub(crate) fn managed_writes(&self) -> Result<Vec<String>> {
         let prefix = format!("system:serviceaccount:{}:", self.namespace);
-        writes(self.managed, |event| event["user"]["username"].as_str().is_some_and(|user| user.starts_with(&prefix)))
+        writes(self.managed, |write| write.user.starts_with(&prefix))
     }
 }
 
-fn writes(cluster: &ControlPlane, matters: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
-    let log = std::fs::read_to_string(cluster.audit_log().context("there is no audit log")?)?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter(matters);
-    let mut writes: Vec<_> = events.map(|event| described(&event)).collect();
+fn writes(cluster: &ControlPlane, matters: impl Fn(&Write) -> bool) -> Result<Vec<String>> {
+    let writes = AuditLog::of(cluster)?.all()?;
+    let mut writes: Vec<_> = writes.into_iter().filter(matters).map(|write| write.to_string()).collect();
     writes.sort();
     Ok(writes)
-}
-
-fn described(event: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let subresource = text(&event["objectRef"]["subresource"]);
-    let separator = if subresource.is_empty() { "" } else { "/" };
-    format!("{} {}{separator}{subresource}", text(&event["verb"]), text(&event["objectRef"]["resource"]))
 }
 
 pub(crate) fn name(request: &CertificateSigningRequest) -> &str {

@@ -1,39 +1,25 @@
 //! What the hub wrote, as kube-apiserver's audit log has it.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
-use ocm_testing::unique;
-use serde_json::Value;
+use anyhow::Result;
+use ocm_testing::{AuditLog, Write, unique};
 
 use crate::support::{ACCOUNT, NAMESPACE, World, world};
 
 /// The hub's writes that name a cluster, each with its number: `create leases 201`.
 pub(crate) fn writes_for(world: &World, cluster: &str) -> Result<BTreeMap<String, usize>> {
-    let log = fs::read_to_string(world.plane.audit_log().context("no audit log")?)?;
+    let hub = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
     let mut writes = BTreeMap::new();
-    for line in log.lines() {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
-        if event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}") && names(&event, cluster)
-        {
-            *writes.entry(describe(&event)).or_default() += 1;
-        }
+    for write in AuditLog::of(world.plane)?.all()?.iter().filter(|write| write.user == hub && names(write, cluster)) {
+        *writes.entry(format!("{write} {}", write.code)).or_default() += 1;
     }
     Ok(writes)
 }
 
-fn names(event: &Value, cluster: &str) -> bool {
-    let object = &event["objectRef"];
-    let is_own = |field: &str| object[field].as_str().is_some_and(|text| text == cluster);
-    let name = object["name"].as_str().unwrap_or_default();
-    is_own("name") || is_own("namespace") || name == format!("open-cluster-management:managedcluster:{cluster}")
-}
-
-fn describe(event: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (verb, resource) = (text(&event["verb"]), text(&event["objectRef"]["resource"]));
-    let subresource = event["objectRef"]["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
-    format!("{verb} {resource}{subresource} {}", event["responseStatus"]["code"])
+fn names(write: &Write, cluster: &str) -> bool {
+    let role = format!("open-cluster-management:managedcluster:{cluster}");
+    write.name == cluster || write.namespace == cluster || write.name == role
 }
 
 fn count(writes: &BTreeMap<String, usize>) -> usize {

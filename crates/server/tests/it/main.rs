@@ -8,6 +8,7 @@ mod bad_input;
 mod commands;
 mod connections;
 mod faults;
+mod idle;
 mod join;
 mod killed;
 mod leader;

@@ -52,7 +52,7 @@ pub(crate) async fn world() -> Result<World> {
             install(planes.hub, planes.managed1).await?;
             let kubeconfig = planes.hub.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
             // On the fixture's runtime, since that of a test ends with it.
-            fixture::runtime().spawn(async move { run_hub(&kubeconfig).await }).await??;
+            fixture::runtime().spawn(async move { run_hub(&kubeconfig, HubConfig::default()).await }).await??;
             anyhow::Ok(())
         })
         .await?;
@@ -67,13 +67,23 @@ impl World {
 
     /// A world of its own for a test that breaks it, with a hub that ends with the test.
     pub(crate) async fn alone() -> Result<(Self, ocm_runtime::Context)> {
-        let (hub, managed) = tokio::try_join!(ControlPlane::start(), ControlPlane::start())?;
-        // Their processes end with this one; the test is the last to use them.
-        let (hub, managed) = (Box::leak(Box::new(hub)), Box::leak(Box::new(managed)));
+        Self::alone_with(HubConfig::default()).await
+    }
+
+    /// Like [`alone`](Self::alone), with a hub that is told something.
+    pub(crate) async fn alone_with(config: HubConfig) -> Result<(Self, ocm_runtime::Context)> {
+        let (hub, managed) = tokio::try_join!(start_plane(), start_plane())?;
         install(hub, managed).await?;
         let kubeconfig = hub.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
-        let context = run_hub(&kubeconfig).await?;
+        let context = run_hub(&kubeconfig, config).await?;
         Ok((Self::of(hub, managed).await?, context))
+    }
+
+    /// The same hub, seen with another cluster to manage.
+    pub(crate) async fn with_another_managed_cluster(&self) -> Result<Self> {
+        let managed = start_plane().await?;
+        install_on(managed, Side::Managed, AGENT_MANIFESTS).await?;
+        Self::of(self.hub_plane, managed).await
     }
 
     pub(crate) fn clusters(&self) -> Api<ManagedCluster> {
@@ -273,19 +283,28 @@ async fn allow_secrets(plane: &ControlPlane, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-async fn install(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
-    for (plane, side, manifests) in [(hub, Side::Hub, HUB_MANIFESTS), (managed, Side::Managed, AGENT_MANIFESTS)] {
-        let crds = crds::all()?.into_iter().filter(|crd| crd.side == side);
-        let crds = crds.map(|crd| yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
-        plane.install(&crds.join("---\n"), manifests).await?;
-    }
-    Ok(())
+/// A control plane for one test.
+async fn start_plane() -> Result<&'static ControlPlane> {
+    let plane = ControlPlane::builder().audit(true).start().await?;
+    // Its processes end with this one; the test is the last to use them.
+    Ok(Box::leak(Box::new(plane)))
 }
 
-async fn run_hub(kubeconfig: &Kubeconfig) -> Result<ocm_runtime::Context> {
+async fn install(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
+    install_on(hub, Side::Hub, HUB_MANIFESTS).await?;
+    install_on(managed, Side::Managed, AGENT_MANIFESTS).await
+}
+
+async fn install_on(plane: &ControlPlane, side: Side, manifests: &str) -> Result<()> {
+    let crds = crds::all()?.into_iter().filter(|crd| crd.side == side);
+    let crds = crds.map(|crd| yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
+    plane.install(&crds.join("---\n"), manifests).await
+}
+
+async fn run_hub(kubeconfig: &Kubeconfig, config: HubConfig) -> Result<ocm_runtime::Context> {
     let context = ocm_runtime::Context::new();
     let client = endpoint(kubeconfig).await?.client("ocm-hub/test")?;
-    Hub::start(&context, client, HubConfig::default())?;
+    Hub::start(&context, client, config)?;
     Ok(context)
 }
 
