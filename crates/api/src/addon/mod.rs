@@ -3,6 +3,7 @@
 //! Every kind is served in two versions. Of [`v1alpha1`], which is stored, and [`v1beta1`] two kinds differ:
 //! `ClusterManagementAddOn` and `ManagedClusterAddOn`, between which the hub's webhook converts.
 
+pub mod convert;
 mod shared;
 pub mod v1alpha1;
 pub mod v1beta1;

@@ -4,7 +4,10 @@ mod build;
 mod columns;
 mod transform;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::ByteString;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, WebhookClientConfig,
+};
 
 use crate::about::v1alpha1::ClusterProperty;
 use crate::addon::{v1alpha1, v1beta1};
@@ -64,6 +67,27 @@ impl Crd {
     pub fn file_name(&self) -> String {
         let spec = &self.definition.spec;
         format!("{}_{}.yaml", spec.group, spec.names.plural)
+    }
+
+    /// Has the API server find the conversion webhook at this URL instead of the hub's service, as for one that runs
+    /// outside the cluster. Nothing changes where no webhook converts.
+    pub fn convert_at(&mut self, url: &str) {
+        if let Some(client) = self.conversion_client() {
+            client.url = Some(url.to_owned());
+            client.service = None;
+        }
+    }
+
+    /// Has the API server trust the conversion webhook by these certificates, PEM, instead of those of its machine.
+    /// Nothing changes where no webhook converts.
+    pub fn trust_converter(&mut self, certificates: &[u8]) {
+        if let Some(client) = self.conversion_client() {
+            client.ca_bundle = Some(ByteString(certificates.to_vec()));
+        }
+    }
+
+    fn conversion_client(&mut self) -> Option<&mut WebhookClientConfig> {
+        self.definition.spec.conversion.as_mut()?.webhook.as_mut()?.client_config.as_mut()
     }
 }
 

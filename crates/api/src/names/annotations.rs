@@ -41,6 +41,9 @@ pub const CLUSTER_API_CLUSTER: &str = "cluster.x-k8s.io/cluster";
 pub const ADDON_PREFIX: &str = "addon.open-cluster-management.io";
 /// On a ManagedClusterAddOn in version v1beta1: `spec.installNamespace` of version v1alpha1.
 pub const ADDON_INSTALL_NAMESPACE: &str = "addon.open-cluster-management.io/v1alpha1-install-namespace";
+/// On a ClusterManagementAddOn or ManagedClusterAddOn in version v1beta1: the deprecated `addOnConfiguration` of version
+/// v1alpha1, as JSON. Ours alone: OCM drops the field.
+pub const ADDON_CONFIGURATION: &str = "addon.open-cluster-management.io/v1alpha1-addon-configuration";
 /// On a ManagedClusterAddOn: the cluster that hosts its agent.
 pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hosting-cluster-name";
 /// On a ManagedClusterAddOn: JSON values for the add-on's Helm chart.

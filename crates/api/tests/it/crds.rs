@@ -130,6 +130,17 @@ fn the_hubs_webhook_converts_the_kinds_whose_versions_differ() {
 }
 
 #[test]
+fn a_webhook_outside_the_cluster_is_found_by_its_url_and_trusted_by_its_certificates() {
+    for mut crd in every() {
+        crd.convert_at("https://127.0.0.1:9443/convert");
+        crd.trust_converter(b"CA");
+        let Some(conversion) = &crd.definition.spec.conversion else { continue };
+        let client = &serde_json::to_value(conversion).unwrap()["webhook"]["clientConfig"];
+        assert_eq!(client, &json!({ "url": "https://127.0.0.1:9443/convert", "caBundle": "Q0E=" }));
+    }
+}
+
+#[test]
 fn versions_that_nobody_converts_have_the_same_fields() {
     for Crd { definition, .. } in every().into_iter().filter(|crd| crd.definition.spec.conversion.is_none()) {
         let schemas = definition.spec.versions.into_iter().map(|version| version.schema);

@@ -41,7 +41,7 @@ fn objects_that_the_schemas_allow_lose_nothing() {
 }
 
 /// API version, kind and schema of every version of every definition.
-fn versions() -> Vec<(String, String, Value)> {
+pub(crate) fn versions() -> Vec<(String, String, Value)> {
     let mut versions = Vec::new();
     for crd in every() {
         let spec = crd.definition.spec;
@@ -54,7 +54,7 @@ fn versions() -> Vec<(String, String, Value)> {
     versions
 }
 
-fn object(api_version: &str, kind: &str, schema: &Value) -> BoxedStrategy<Value> {
+pub(crate) fn object(api_version: &str, kind: &str, schema: &Value) -> BoxedStrategy<Value> {
     let mut schema = schema.clone();
     let type_meta = json!({ "apiVersion": api_version, "kind": kind });
     for known in ["apiVersion", "kind", "metadata"] {
@@ -151,7 +151,7 @@ fn anything() -> BoxedStrategy<Value> {
 }
 
 /// Paths whose value is not in `after` as it was in `before`. What says nothing may be left out, as Go leaves it out.
-fn lost(path: &str, before: &Value, after: &Value) -> Vec<String> {
+pub(crate) fn lost(path: &str, before: &Value, after: &Value) -> Vec<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             let check = |(name, value): (&String, &Value)| {

@@ -32,7 +32,7 @@ const FIXTURES: &[&str] = &[
     include_str!("fixtures/placementdecision.yaml"),
 ];
 
-fn fixtures() -> Vec<Value> {
+pub(crate) fn fixtures() -> Vec<Value> {
     let objects = FIXTURES.iter().flat_map(|text| ocm_apimachinery::yaml::from_str_multi::<Value>(text).unwrap());
     objects.collect()
 }
