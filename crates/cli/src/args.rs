@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{accept, get};
+use crate::cmd::{accept, addon, get};
 
 /// Administer an Open Cluster Management hub
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ pub(crate) enum Command {
     Get(get::GetCommand),
     /// Accept clusters that have asked to join the hub
     Accept(accept::AcceptArgs),
+    /// Install add-ons on managed clusters, and remove them
+    #[command(subcommand, arg_required_else_help = true)]
+    Addon(addon::AddonCommand),
     /// Show the version of this program
     Version,
 }
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn help_lists_the_commands_and_the_global_flags() {
         let help = Cli::command().render_help().to_string();
-        for word in ["get", "accept", "version", "--kubeconfig", "--context", "--dry-run", "--timeout"] {
+        for word in ["get", "accept", "addon", "version", "--kubeconfig", "--context", "--dry-run", "--timeout"] {
             assert!(help.contains(word), "{word} is missing in:\n{help}");
         }
     }

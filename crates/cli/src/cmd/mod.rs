@@ -1,7 +1,9 @@
 //! The commands, one module per noun and one file per verb.
 
 pub(crate) mod accept;
+pub(crate) mod addon;
 pub(crate) mod get;
+mod selection;
 mod version;
 
 use crate::{
@@ -31,6 +33,7 @@ pub(crate) async fn run(command: Command, context: Context) -> Result<(), Failur
     match command {
         Command::Get(command) => get::run(command, &context).await,
         Command::Accept(args) => accept::run(&args, &context).await,
+        Command::Addon(command) => addon::run(command, &context).await,
         Command::Version => version::run(&context.header),
     }
 }

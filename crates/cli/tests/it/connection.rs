@@ -55,7 +55,8 @@ async fn a_context_that_is_not_there_and_a_server_that_does_not_answer_are_named
 #[tokio::test]
 async fn a_cluster_that_is_no_hub_is_refused() -> Result<()> {
     let plain = ControlPlane::builder().name("plain").start().await?;
-    for args in [["get", "token"].as_slice(), &["get", "clusters"], &["accept", "--clusters", "c"]] {
+    let addon = ["addon", "enable", "--names", "a", "--clusters", "c"];
+    for args in [["get", "token"].as_slice(), &["get", "clusters"], &["accept", "--clusters", "c"], &addon] {
         run(&plain, args)?.assert_failed_with(&["is not a hub", &plain.url()]);
     }
     Ok(())

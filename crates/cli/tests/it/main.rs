@@ -1,8 +1,10 @@
 //! `clusteradm` against a real hub.
 
 mod accept;
+mod addon;
 mod clusters;
 mod connection;
 mod deploy;
 mod hub;
+mod placements;
 mod token;

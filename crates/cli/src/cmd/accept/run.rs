@@ -33,7 +33,7 @@ enum Progress {
 /// Runs the command.
 pub(crate) async fn run(args: &AcceptArgs, context: &Context) -> Result<(), Failure> {
     context.announce_dry_run("accept");
-    let clusters = args.clusters()?;
+    let clusters = args.clusters.required()?;
     let hub = hub::connect(&context.global).await?;
     let mut acceptance = Acceptance { hub, context, rules: args.rules(), said: HashSet::new() };
     let wait = args.wait && !context.global.dry_run;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kube::{
-    api::{Api, ApiResource, DynamicObject, ListParams, TypeMeta},
+    api::{Api, DynamicObject, ListParams},
     core::{Expression, Selector},
 };
 use ocm_api::{
@@ -13,6 +13,7 @@ use ocm_api::{
     conditions, labels,
 };
 
+use super::list;
 use crate::{
     client::Connection,
     cmd::Context,
@@ -39,22 +40,11 @@ pub(crate) async fn run(args: &ClustersArgs, context: &Context) -> Result<(), Fa
         Some(set) => members(&hub, set).await?,
         None => ListParams::default(),
     };
-    let objects = list(&hub, &params).await?;
+    let objects = list::all::<ManagedCluster>(&hub, &params, "managed clusters").await?;
     if objects.is_empty() {
         eprintln!("no managed clusters found");
     }
     output::print(&render(args.output, objects)?)
-}
-
-/// Clusters as they stand on the hub, with fields this version does not know.
-async fn list(hub: &Connection, params: &ListParams) -> Result<Vec<DynamicObject>, Failure> {
-    let kind = ApiResource::erase::<ManagedCluster>(&());
-    let clusters = Api::<DynamicObject>::all_with(hub.client.clone(), &kind).list(params).await;
-    let clusters = clusters.map_err(|error| hub.explain("list managed clusters", &error))?;
-    // The items of a list come without their own type.
-    let types = TypeMeta { api_version: kind.api_version.clone(), kind: kind.kind.clone() };
-    let typed = |object| DynamicObject { types: Some(types.clone()), ..object };
-    Ok(clusters.items.into_iter().map(typed).collect())
 }
 
 /// Finds the members of a set, whichever way it chooses them.
@@ -89,22 +79,12 @@ fn render(format: Format, objects: Vec<DynamicObject>) -> Result<String, Failure
     if format == Format::Yaml {
         return yaml::render(objects);
     }
-    let rows: Vec<_> = objects.into_iter().filter_map(readable).map(|cluster| Row::of(&cluster)).collect();
+    let rows: Vec<_> =
+        objects.into_iter().filter_map(list::readable::<ManagedCluster>).map(|cluster| Row::of(&cluster)).collect();
     Ok(match format {
         Format::Table => table::render(HEADINGS, rows.into_iter().map(Row::cells)),
         _ => Node::branch("ManagedCluster", rows.into_iter().map(Row::node).collect()).render(),
     })
-}
-
-/// One malformed cluster does not hide the others.
-fn readable(object: DynamicObject) -> Option<ManagedCluster> {
-    let name = object.metadata.name.clone().unwrap_or_default();
-    object
-        .try_parse()
-        .inspect_err(|error| {
-            eprintln!("warning: managed cluster {name} is left out: it cannot be read: {error}");
-        })
-        .ok()
 }
 
 const HEADINGS: [&str; 7] = ["Name", "Accepted", "Available", "ClusterSet", "CPU", "Memory", "Kubernetes Version"];

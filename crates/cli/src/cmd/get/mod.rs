@@ -1,6 +1,9 @@
 //! `clusteradm get`: shows what is on the hub.
 
+mod addon;
 mod clusters;
+mod list;
+mod placements;
 mod token;
 
 use clap::Subcommand;
@@ -15,6 +18,12 @@ pub(crate) enum GetCommand {
     /// Show the managed clusters
     #[command(alias = "cluster")]
     Clusters(clusters::ClustersArgs),
+    /// Show the add-ons, and how they fare on the clusters
+    #[command(alias = "addons")]
+    Addon(addon::AddonArgs),
+    /// Show the placements, and the clusters that they chose
+    #[command(alias = "placement")]
+    Placements(placements::PlacementsArgs),
 }
 
 /// Runs the command.
@@ -22,5 +31,7 @@ pub(crate) async fn run(command: GetCommand, context: &Context) -> Result<(), Fa
     match command {
         GetCommand::Token(args) => token::run(&args, context).await,
         GetCommand::Clusters(args) => clusters::run(&args, context).await,
+        GetCommand::Addon(args) => addon::run(&args, context).await,
+        GetCommand::Placements(args) => placements::run(&args, context).await,
     }
 }

@@ -1,0 +1,240 @@
+//! `clusteradm addon enable`: installs add-ons on managed clusters.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+use ocm_apimachinery::merge;
+use serde_json::Value;
+
+use super::{
+    config::{self, Config},
+    is_placed, management, names,
+    plan::{Wish, desired},
+};
+use crate::{
+    client::Connection,
+    cmd::{Context, selection::ClusterArgs},
+    failure::Failure,
+    hub,
+    output::{self, yaml},
+};
+
+/// Flags of `addon enable`.
+#[derive(Args, Debug)]
+pub(crate) struct EnableArgs {
+    /// The add-ons to install
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    clusters: ClusterArgs,
+    /// Namespace of the add-ons' agents on the managed clusters [default: open-cluster-management-agent-addon, or the one
+    /// that an add-on has already]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace)]
+    namespace: Option<String>,
+    /// Annotations of the add-ons, set beside those they have
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
+    annotate: Vec<(String, String)>,
+    /// Labels of the add-ons, set beside those they have
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
+    labels: Vec<(String, String)>,
+    /// File with configurations of the add-ons, as YAML documents: applied first, and then referred to by every add-on
+    /// [default: the add-ons keep the configurations they have]
+    #[arg(long, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    /// Write what was applied to this file, as YAML
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &EnableArgs, context: &Context) -> Result<(), Failure> {
+    context.announce_dry_run("addon enable");
+    let (names, clusters) = (names(&args.names)?, args.clusters.required()?);
+    let objects = args.config_file.as_deref().map(config::read).transpose()?.unwrap_or_default();
+    let hub = hub::connect(&context.global).await?;
+    check(&hub, &names, &clusters).await?;
+    let configs = config::resolve(&hub, objects).await?;
+    let mut enabling =
+        Enabling { hub, dry_run: context.global.dry_run, wish: args.wish(&configs), applied: Vec::new() };
+    enabling.apply_configs(configs).await?;
+    let mut failures = Vec::new();
+    for cluster in &clusters {
+        for name in &names {
+            failures.extend(enabling.enable(cluster, name).await.err());
+        }
+    }
+    let written = enabling.finish(args.output_file.as_deref());
+    Failure::all(failures.into_iter().chain(written.err()))
+}
+
+impl EnableArgs {
+    fn wish(&self, configs: &[Config]) -> Wish {
+        Wish {
+            namespace: self.namespace.clone(),
+            annotations: self.annotate.iter().cloned().collect(),
+            labels: self.labels.iter().cloned().collect(),
+            configs: self.config_file.as_ref().map(|_| configs.iter().map(Config::reference).collect()),
+        }
+    }
+}
+
+/// Makes sure that all clusters and add-ons are there before anything is changed.
+async fn check(hub: &Connection, names: &[String], clusters: &[String]) -> Result<(), Failure> {
+    let mut failures = Vec::new();
+    for cluster in clusters {
+        let found = Api::<ManagedCluster>::all(hub.client.clone()).get_metadata_opt(cluster).await;
+        if found.map_err(|error| hub.explain(&format!("read managed cluster {cluster}"), &error))?.is_none() {
+            let failure = Failure::new(format!("there is no managed cluster {cluster}"));
+            failures.push(failure.hint("`clusteradm get clusters` lists those there are"));
+        }
+    }
+    for name in names {
+        match management(hub, name).await? {
+            None => failures.push(unknown(name)),
+            Some(addon) if is_placed(&addon) => eprintln!(
+                "warning: placements decide where add-on {name} is: the hub removes it again from clusters they don't choose"
+            ),
+            Some(_) => {}
+        }
+    }
+    Failure::all(failures)
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(format!(
+        "enabling the unknown addon {name} is not supported: the hub has no ClusterManagementAddOn {name}"
+    ))
+    .hint("install the add-on's manager on the hub first; `clusteradm get addon` lists the add-ons there are")
+}
+
+struct Enabling {
+    hub: Connection,
+    dry_run: bool,
+    wish: Wish,
+    /// What was applied, or would have been.
+    applied: Vec<DynamicObject>,
+}
+
+impl Enabling {
+    async fn apply_configs(&mut self, configs: Vec<Config>) -> Result<(), Failure> {
+        for config in configs {
+            if !self.dry_run {
+                config.apply(&self.hub).await?;
+            }
+            self.applied.push(config.object);
+        }
+        Ok(())
+    }
+
+    async fn enable(&mut self, cluster: &str, name: &str) -> Result<(), Failure> {
+        let api = Api::<ManagedClusterAddOn>::namespaced(self.hub.client.clone(), cluster);
+        let explain = |error: &kube::Error| explain(&self.hub, cluster, name, error);
+        let there = api.get_opt(name).await.map_err(|error| explain(&error))?;
+        let addon = desired(&self.wish, cluster, name, there.as_ref());
+        let change = there.as_ref().map(|there| difference(there, &addon)).transpose()?;
+        if !self.dry_run {
+            match &change {
+                None => drop(api.create(&PostParams::default(), &addon).await.map_err(|error| explain(&error))?),
+                Some(None) => {}
+                Some(Some(patch)) => {
+                    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+                    drop(patched.map_err(|error| explain(&error))?);
+                }
+            }
+            output::print(&told(&addon, cluster, name, matches!(change, Some(None))))?;
+        }
+        self.applied.push(printable(addon)?);
+        Ok(())
+    }
+
+    /// Shows what would have been applied, or writes down what was.
+    fn finish(self, file: Option<&Path>) -> Result<(), Failure> {
+        if self.dry_run {
+            return output::print(&yaml::render(self.applied)?);
+        }
+        let Some(file) = file else { return Ok(()) };
+        std::fs::write(file, yaml::render(self.applied)?)
+            .map_err(|error| Failure::new(format!("failed to write {}: {error}", file.display())))
+    }
+}
+
+fn told(addon: &ManagedClusterAddOn, cluster: &str, name: &str, unchanged: bool) -> String {
+    let namespace = addon.spec.install_namespace.as_deref().unwrap_or_default();
+    if unchanged {
+        return format!("{name} add-on is already deployed to namespace {namespace} of managed cluster: {cluster}.\n");
+    }
+    format!("Deploying {name} add-on to namespaces {namespace} of managed cluster: {cluster}.\n")
+}
+
+fn explain(hub: &Connection, cluster: &str, name: &str, error: &kube::Error) -> Failure {
+    let doing = format!("enable add-on {name} on cluster {cluster}");
+    let failure = hub.explain(&doing, error);
+    match error {
+        kube::Error::Api(status) if status.code == 404 && status.message.contains("namespaces") => failure.hint(
+            format!("the cluster gets its namespace when it is accepted: clusteradm accept --clusters {cluster}"),
+        ),
+        kube::Error::Api(status) if status.code == 422 || status.code == 400 => {
+            failure.hint("correct --namespace, --labels or --annotate")
+        }
+        _ => failure,
+    }
+}
+
+/// The merge patch from one to the other, if they differ.
+fn difference(there: &ManagedClusterAddOn, wanted: &ManagedClusterAddOn) -> Result<Option<Value>, Failure> {
+    Ok(merge::diff(&json(there)?, &json(wanted)?))
+}
+
+/// An add-on as it is printed: without what the hub writes.
+fn printable(addon: ManagedClusterAddOn) -> Result<DynamicObject, Failure> {
+    let addon = ManagedClusterAddOn { status: None, ..addon };
+    serde_json::from_value(json(&addon)?).map_err(|error| unwritable(&error))
+}
+
+fn json(addon: &ManagedClusterAddOn) -> Result<Value, Failure> {
+    serde_json::to_value(addon).map_err(|error| unwritable(&error))
+}
+
+fn unwritable(error: &serde_json::Error) -> Failure {
+    Failure::new(format!("failed to write the add-on as JSON: {error}"))
+}
+
+/// A DNS label, as the hub takes it.
+fn namespace(text: &str) -> Result<String, String> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good = !text.is_empty() && text.len() <= 63 && text.chars().all(inner);
+    if good && !text.starts_with('-') && !text.ends_with('-') {
+        return Ok(text.to_owned());
+    }
+    Err("a namespace is up to 63 lower-case letters, digits and '-', beginning and ending without '-'".to_owned())
+}
+
+/// A pair; the value may hold more equals signs.
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{text:?} is not of the form key=value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_may_hold_equals_signs() {
+        assert_eq!(key_value("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(key_value("a="), Ok(("a".to_owned(), String::new())));
+        assert!(key_value("a").is_err() && key_value("=b").is_err());
+    }
+
+    #[test]
+    fn a_namespace_is_a_dns_label() {
+        assert!(namespace("open-cluster-management-agent-addon").is_ok());
+        for bad in ["", "A", "-a", "a-", "a.b", &"a".repeat(64)] {
+            assert!(namespace(bad).is_err(), "{bad}");
+        }
+    }
+}
