@@ -14,7 +14,7 @@ use super::{
     hub_kubeconfig::{Connection, Invalid},
 };
 use crate::registration::{
-    certificate::{Certificate, Wanted},
+    certificate::{Certificate, Reporting, Requests, Wanted},
     creating::{Creating, Introduction},
 };
 
@@ -51,7 +51,10 @@ impl Agent {
         let wanted = self.wanted(Some(connection))?;
         let hub = Watches::new(endpoint.client(USER_AGENT)?, phase.clone());
         phase.run(Creating::new(hub.client().clone(), self.introduction()), 1);
-        phase.run(Certificate::new(&hub, &self.management, &self.config.namespace, wanted, None), 1);
+        phase.run(
+            Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, wanted, Reporting::Nobody),
+            1,
+        );
         info!("asking the hub to join");
         Ok(())
     }
@@ -73,14 +76,10 @@ impl Agent {
         }
     }
 
-    /// What the secret is to hold.
+    /// The agent's own certificate.
     pub(super) fn wanted(&self, connection: Option<&Connection>) -> Result<Wanted, AgentError> {
-        let seconds = self.config.client_cert_expiration_seconds;
-        Ok(Wanted {
-            names: self.names.clone(),
-            kubeconfig: connection.map(Connection::render).transpose()?,
-            expiration_seconds: Some(seconds).filter(|seconds| *seconds != 0),
-        })
+        let kubeconfig = connection.map(Connection::render).transpose()?;
+        Ok(Wanted::own(&self.names, &self.config.namespace, kubeconfig, self.config.certificate_seconds()))
     }
 }
 

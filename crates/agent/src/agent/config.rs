@@ -12,7 +12,7 @@ use ocm_runtime::feature_gates::{FeatureGates, Known};
 use crate::work;
 
 /// Feature gates of the agent whose features are built.
-const BUILT_GATES: &[&str] = &[feature_gates::CLUSTER_CLAIM];
+const BUILT_GATES: &[&str] = &[feature_gates::CLUSTER_CLAIM, feature_gates::ADDON_MANAGEMENT];
 
 /// Which halves of the agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub struct AgentConfig {
     pub cluster_healthcheck_period: Duration,
     /// The life time to ask for in certificates; 0 leaves it to the hub.
     pub client_cert_expiration_seconds: i32,
+    /// How often the leases of add-ons are looked at.
+    pub addon_lease_period: Duration,
     /// How the work half does its work; the names in it are filled in by [`run`](crate::run).
     pub work: work::Settings,
 }
@@ -79,6 +81,7 @@ impl AgentConfig {
             reserved_cluster_claim_suffixes: Vec::new(),
             cluster_healthcheck_period: limits::CLUSTER_HEALTH_CHECK_PERIOD,
             client_cert_expiration_seconds: 0,
+            addon_lease_period: limits::ADDON_LEASE_CHECK_PERIOD,
             work: work::Settings::new("", "", ""),
         }
     }
@@ -89,6 +92,11 @@ impl AgentConfig {
         let work::Settings { eviction_grace, status_sync, workers, .. } = self.work;
         let named = work::Settings::new(cluster, hub_server, &self.agent_id);
         work::Settings { eviction_grace, status_sync, workers, ..named }
+    }
+
+    /// The life time to ask for in certificates; none leaves it to the hub.
+    pub(crate) fn certificate_seconds(&self) -> Option<i32> {
+        Some(self.client_cert_expiration_seconds).filter(|seconds| *seconds != 0)
     }
 
     /// Checks what can be checked without looking at anything else.

@@ -12,7 +12,8 @@ use tracing::{info, info_span, warn};
 use super::{Agent, AgentError, USER_AGENT, bootstrap::BootstrapChanges, hub_kubeconfig::Connection};
 use crate::{
     registration::{
-        certificate::{Certificate, Reporting},
+        addon::{self, Sites},
+        certificate::{Certificate, Reporting, Requests},
         lease::LeaseRenewal,
         status::{ClaimRules, Status, StatusSettings},
     },
@@ -53,6 +54,10 @@ impl Agent {
         phase.run(self.certificate(&hub)?, 1);
         phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
         phase.run(Status::new(phase, &hub, &managed, recorder, status), 1);
+        if self.config.feature_gates.enabled(feature_gates::ADDON_MANAGEMENT) {
+            let sites = Sites { managed: managed.client().clone(), management: self.management.client().clone() };
+            addon::start(phase, &hub, sites, self.addon_settings(connection)?);
+        }
         if self.config.components.work {
             work::start(phase, &hub, &self.managed, work)?;
         }
@@ -65,7 +70,24 @@ impl Agent {
         let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
         let clusters: Cache<ManagedCluster> = hub.all(Scope::named(&self.names.cluster));
         let wanted = self.wanted(bootstrap.as_ref())?;
-        Ok(Certificate::new(hub, &self.management, &self.config.namespace, wanted, Some(Reporting { clusters })))
+        Ok(Certificate::new(
+            Requests::of(hub, &self.names.cluster),
+            &self.management,
+            wanted,
+            Reporting::Cluster(clusters),
+        ))
+    }
+
+    /// Add-ons get the kubeconfig that the agent itself is to have.
+    fn addon_settings(&self, connection: &Connection) -> Result<addon::Settings, AgentError> {
+        let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
+        Ok(addon::Settings {
+            cluster: self.names.cluster.clone(),
+            namespace: self.config.namespace.clone(),
+            kubeconfig: bootstrap.as_ref().unwrap_or(connection).render()?,
+            certificate_seconds: self.config.certificate_seconds(),
+            lease_period: self.config.addon_lease_period,
+        })
     }
 
     fn status_settings(&self, hub_hash: String) -> StatusSettings {

@@ -93,7 +93,7 @@ impl Credentials {
 /// Writes the secret's content into the files whenever it changes.
 pub(super) struct Dumping {
     secrets: Cache<Secret>,
-    namespace: String,
+    secret: ObjectKey,
     credentials: Credentials,
 }
 
@@ -110,8 +110,8 @@ impl Classified for FilesError {
 
 impl Dumping {
     pub(super) fn new(management: &Watches, namespace: &str, credentials: Credentials) -> Self {
-        let secrets = certificate::secret_in(management, namespace);
-        Self { secrets, namespace: namespace.into(), credentials }
+        let secret = ObjectKey::new(namespace, secrets::HUB_KUBECONFIG);
+        Self { secrets: certificate::secret_at(management, &secret), secret, credentials }
     }
 }
 
@@ -125,7 +125,7 @@ impl Controller for Dumping {
 
     fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
         wiring.on(&self.secrets, |change| [ObjectKey::of(change.object().as_ref())]);
-        wiring.every(RESYNC, ObjectKey::new(self.namespace.as_str(), secrets::HUB_KUBECONFIG));
+        wiring.every(RESYNC, self.secret.clone());
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, FilesError> {

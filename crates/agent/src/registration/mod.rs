@@ -6,13 +6,24 @@
 //! | [`certificate`] | yes | yes | gets the agent's client certificate, renews it, keeps it in a Secret |
 //! | [`lease`] | | yes | renews the cluster's lease, so that the hub sees the agent is alive |
 //! | [`status`] | | yes | reports health, version, resources, claims and namespaces of the cluster |
+//! | [`addon`] | | yes | gets certificates for the add-ons of the cluster, and reports on their health |
 //!
 //! ```text
 //!  creating ──ManagedCluster──> hub          certificate ──CSR──> hub ──issued──> Secret
 //!  lease    ──renewTime───────> hub          status ──one patch──> ManagedCluster, Event
 //! ```
 
+pub mod addon;
 pub mod certificate;
 pub mod creating;
 pub mod lease;
 pub mod status;
+
+use kube::{Api, api::ListParams};
+use ocm_runtime::{ResultExt as _, error::Result, watch::Watchable};
+
+/// Lists one object, to find out whether the server knows the kind and lets the agent list it.
+async fn list_one<K: Watchable>(api: &Api<K>) -> Result<()> {
+    let listed = api.list_metadata(&ListParams::default().limit(1)).await;
+    listed.map(|_| ()).while_trying_to("list", || K::plural(&()).into_owned())
+}

@@ -1,40 +1,33 @@
-//! The request on the hub, what it is answered, and what is said about it.
+//! The request on the hub, and what it is answered.
 
 use k8s_openapi::{
     ByteString,
-    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec},
+    api::certificates::v1::{
+        CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
+    },
 };
-use kube::api::ObjectMeta;
-use ocm_api::{
-    components, conditions, labels,
-    reasons::cluster::{CLIENT_CERTIFICATE_UPDATE_FAILED, CLIENT_CERTIFICATE_UPDATED},
-    signers,
-};
+use kube::{Api, Client, api::ObjectMeta};
+use ocm_api::{conditions, labels, signers};
 use ocm_runtime::{
-    conditions::Finding,
-    error::chain,
+    Cache, Watches,
     pki::{PrivateKey, RequestError},
+    watch::{Scope, View},
 };
 
-use super::{
-    CertificateError,
-    plan::{Cause, Credentials, Wanted},
-};
-
-const ROTATED: &str = conditions::cluster::CERTIFICATE_ROTATED;
+use super::wanted::{Wanted, party};
 
 /// The request for what is wanted.
 pub(super) fn request(wanted: &Wanted, key: &PrivateKey) -> Result<CertificateSigningRequest, RequestError> {
-    let cluster = &wanted.names.cluster;
+    let request = key.request_with_names(&wanted.subject, &wanted.dns_names())?;
     Ok(CertificateSigningRequest {
         metadata: ObjectMeta {
-            generate_name: Some(components::cluster_csr_generate_name(cluster)),
-            labels: Some([(labels::CLUSTER_NAME.to_owned(), cluster.clone())].into()),
+            generate_name: Some(wanted.generate_name()),
+            labels: Some(wanted.labels()),
             ..ObjectMeta::default()
         },
         spec: CertificateSigningRequestSpec {
-            request: ByteString(key.request(&wanted.names.subject())?.into_bytes()),
-            signer_name: signers::KUBE_API_SERVER_CLIENT.into(),
+            request: ByteString(request.into_bytes()),
+            signer_name: wanted.signer.clone(),
             usages: Some(signers::CLIENT_USAGES.map(str::to_owned).to_vec()),
             expiration_seconds: wanted.expiration_seconds,
             ..CertificateSigningRequestSpec::default()
@@ -47,51 +40,54 @@ pub(super) fn request(wanted: &Wanted, key: &PrivateKey) -> Result<CertificateSi
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer<'a> {
     NotYet,
-    /// Denied: it stays so until somebody deletes the request.
-    No,
+    /// Denied, or approved but not to be signed: it stays so until somebody deletes the request. With
+    /// what was said about it.
+    No(&'a str),
     Issued(&'a [u8]),
 }
 
 pub(super) fn answer(request: &CertificateSigningRequest) -> Answer<'_> {
     let Some(status) = &request.status else { return Answer::NotYet };
-    let is = |type_: &str| status.conditions.iter().flatten().any(|condition| condition.type_ == type_);
+    let condition = |type_: &str| status.conditions.iter().flatten().find(|condition| condition.type_ == type_);
+    if let Some(no) = condition(conditions::csr::DENIED).or_else(|| condition(conditions::csr::FAILED)) {
+        return Answer::No(said(no));
+    }
     match &status.certificate {
-        _ if is(conditions::csr::DENIED) => Answer::No,
-        Some(certificate) if is(conditions::csr::APPROVED) && !certificate.0.is_empty() => {
+        Some(certificate) if condition(conditions::csr::APPROVED).is_some() && !certificate.0.is_empty() => {
             Answer::Issued(&certificate.0)
         }
         _ => Answer::NotYet,
     }
 }
 
-/// Whether a request is one of the cluster's agents, not of an add-on.
-pub(super) fn is_clusters_own(request: &CertificateSigningRequest, prefix: &str) -> bool {
-    counts(request) && request.metadata.name.as_deref().is_some_and(|name| name.starts_with(prefix))
+fn said(condition: &CertificateSigningRequestCondition) -> &str {
+    condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or_default()
 }
 
-/// Whether a request counts towards the limit: those of add-ons do not.
-pub(super) fn counts(request: &CertificateSigningRequest) -> bool {
-    request.metadata.labels.as_ref().is_none_or(|labels| !labels.contains_key(labels::ADDON_NAME))
+/// The requests of a cluster and its add-ons on the hub. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    /// The agent on the hub.
+    pub(crate) hub: Client,
+    pub(super) cache: Cache<CertificateSigningRequest>,
+    /// The add-on that each is for.
+    parties: View<Option<String>>,
 }
 
-pub(super) fn rotated(credentials: &Credentials) -> Finding {
-    let (from, to) = (credentials.bundle.not_before(), credentials.bundle.not_after());
-    let message = format!("The agent's client certificate is new: it holds from {from} to {to}");
-    Finding::is_true(ROTATED, CLIENT_CERTIFICATE_UPDATED, message)
-}
+impl Requests {
+    /// Those of `cluster`.
+    pub(crate) fn of(hub: &Watches, cluster: &str) -> Self {
+        let cache = hub.all(Scope::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)));
+        let parties = cache.view(|request| Some(party(request).map(str::to_owned)));
+        Self { hub: hub.client().clone(), cache, parties }
+    }
 
-pub(super) fn came_to_nothing(cause: &Cause) -> Finding {
-    let message = format!("Failed to renew the agent's client certificate: {cause}; the agent asks again");
-    Finding::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
-}
+    pub(super) fn api(&self) -> Api<CertificateSigningRequest> {
+        Api::all(self.hub.clone())
+    }
 
-pub(super) fn create_failed(error: &CertificateError) -> Finding {
-    let message = format!("Failed to create a certificate signing request: {}", chain(error));
-    Finding::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
-}
-
-pub(super) fn halted() -> Finding {
-    let message = "The agent makes no more certificate signing requests, since the hub already holds too many of this \
-                   cluster: approve the newest or delete them";
-    Finding::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
+    /// How many there are of the same party.
+    pub(super) fn count(&self, wanted: &Wanted) -> usize {
+        self.parties.read(|parties| parties.values().filter(|party| **party == wanted.addon).count())
+    }
 }

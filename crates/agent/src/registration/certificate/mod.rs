@@ -1,19 +1,21 @@
-//! Gets the agent's client certificate from the hub, renews it, and keeps it in a Secret.
+//! Gets a client certificate from the hub, renews it, and keeps it in a Secret: the agent's own, or one of an add-on.
 //!
 //! ```text
-//!            no valid certificate, other names or kubeconfig, or a fifth of its life left
+//!            no valid certificate, other content wanted beside it, or a fifth of its life left
 //!   Idle ──────────────────────────────> CSR on the hub ──> Pending
 //!    ^                                                        │ approved and issued
 //!    └── Secret written <── Issued <──────────────────────────┘
 //! ```
 //!
 //! The state lives in memory only, and so does a new private key until the Secret holds it. The
-//! agent follows the one request it made itself; others of the cluster only count towards the limit.
-//! After the bootstrap the outcome is a condition of the ManagedCluster, kept until it is written.
+//! agent follows the one request it made itself; others of the cluster, or of the add-on, only count towards the limit.
+//! After the bootstrap the outcome is a condition of the ManagedCluster or ManagedClusterAddOn, kept until it is written.
 
 mod csr;
 mod plan;
+mod report;
 mod secret;
+mod wanted;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,9 +25,8 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use kube::{Api, Client};
-use ocm_api::{cluster::v1::ManagedCluster, components, labels, secrets};
 use ocm_runtime::{
-    Cache, Change, Class, Classified, Controller, Next, ObjectKey, Watches, Wiring, conditions as set,
+    Cache, Change, Class, Classified, Controller, Next, ObjectKey, Watches, Wiring,
     conditions::Finding,
     pki::{PrivateKey, RequestError},
     watch::Scope,
@@ -33,8 +34,12 @@ use ocm_runtime::{
 };
 use tracing::{info, warn};
 
-pub(crate) use self::plan::{Cause, Credentials, Observed, Pending, Plan, State, Wanted};
-use crate::agent::Names;
+pub(crate) use self::{
+    csr::Requests,
+    plan::{Cause, Credentials, Observed, Pending, Plan, State},
+    report::{Reporting, failed, set_condition},
+    wanted::Wanted,
+};
 
 /// How often it looks at everything even if nothing changes.
 const RESYNC: Duration = Duration::from_secs(300);
@@ -64,20 +69,13 @@ impl Classified for CertificateError {
     }
 }
 
-/// Where the certificate's fate is reported.
-pub(crate) struct Reporting {
-    pub(crate) clusters: Cache<ManagedCluster>,
-}
-
 /// Keeps the certificate.
 pub(crate) struct Certificate {
     wanted: Arc<Wanted>,
-    hub: Client,
-    csrs: Cache<CertificateSigningRequest>,
-    management: Client,
+    requests: Requests,
+    keeper: Client,
     secrets: Cache<Secret>,
-    namespace: String,
-    reporting: Option<Reporting>,
+    reporting: Reporting,
     state: Mutex<State>,
     /// The secret as created, until the watch brings it.
     created: Arc<Mutex<Option<Arc<Secret>>>>,
@@ -110,31 +108,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The requests of a cluster.
-pub(crate) fn requests_of(hub: &Watches, cluster: &str) -> Cache<CertificateSigningRequest> {
-    hub.all(Scope::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)))
-}
-
-/// The secret that holds the credentials.
-pub(crate) fn secret_in(management: &Watches, namespace: &str) -> Cache<Secret> {
-    management.within(namespace, Scope::named(secrets::HUB_KUBECONFIG))
+/// A secret, by itself.
+pub(crate) fn secret_at(watches: &Watches, key: &ObjectKey) -> Cache<Secret> {
+    watches.within(&key.namespace, Scope::named(&key.name))
 }
 
 impl Certificate {
-    pub(crate) fn new(
-        hub: &Watches,
-        management: &Watches,
-        namespace: &str,
-        wanted: Wanted,
-        reporting: Option<Reporting>,
-    ) -> Self {
+    /// The secret is kept on the cluster that `keeper` watches.
+    pub(crate) fn new(requests: Requests, keeper: &Watches, wanted: Wanted, reporting: Reporting) -> Self {
         Self {
-            csrs: requests_of(hub, &wanted.names.cluster),
+            requests,
+            keeper: keeper.client().clone(),
+            secrets: secret_at(keeper, &wanted.secret),
             wanted: Arc::new(wanted),
-            hub: hub.client().clone(),
-            management: management.client().clone(),
-            secrets: secret_in(management, namespace),
-            namespace: namespace.into(),
             reporting,
             state: Mutex::default(),
             created: Arc::default(),
@@ -151,112 +137,99 @@ impl Certificate {
     }
 
     fn secret(&self) -> Option<Arc<Secret>> {
-        let watched = self.secrets.get(&ObjectKey::new(self.namespace.as_str(), secrets::HUB_KUBECONFIG));
-        watched.or_else(|| lock(&self.created).clone())
-    }
-
-    fn names(&self) -> &Names {
-        &self.wanted.names
-    }
-
-    fn requests(&self) -> Api<CertificateSigningRequest> {
-        Api::all(self.hub.clone())
+        self.secrets.get(&self.wanted.secret).or_else(|| lock(&self.created).clone())
     }
 
     /// The pending request; read from the hub when the watch has not brought it yet.
     async fn pending_request(&self) -> Result<Option<Arc<CertificateSigningRequest>>, CertificateError> {
         let Some(name) = self.state().pending_name() else { return Ok(None) };
-        match self.csrs.named(&name) {
+        match self.requests.cache.named(&name) {
             Some(request) => Ok(Some(request)),
-            None => Ok(write::get(&self.requests(), &name).await?.map(Arc::new)),
+            None => Ok(write::get(&self.requests.api(), &name).await?.map(Arc::new)),
         }
     }
 
     async fn request(&self) -> Applied {
         match self.create_request().await {
             Ok(pending) => {
-                info!(
-                    request = pending.name,
-                    "asked the hub for a certificate; an admin of the hub approves with: clusteradm accept --clusters {}",
-                    self.names().cluster
-                );
+                let approval = self.wanted.approval();
+                info!(request = pending.name, "asked the hub for a certificate; {approval}");
                 *self.state() = State::Pending(pending);
                 Applied::waiting(Next::Change)
             }
-            Err(error) => Applied::failed(csr::create_failed(&error), error),
+            Err(error) => Applied::failed(report::create_failed(&self.wanted, &error), error),
         }
     }
 
     async fn create_request(&self) -> Result<Pending, CertificateError> {
         let key = PrivateKey::generate();
         let request = csr::request(&self.wanted, &key)?;
-        let created = write::create(&self.requests(), &request).await?;
+        let created = write::create(&self.requests.api(), &request).await?;
         Ok(Pending { name: created.metadata.name.unwrap_or_default(), key: key.to_pem()? })
     }
 
     /// The certificate stays in memory until the secret holds it: a failure costs no new request.
     async fn save(&self, credentials: Credentials) -> Result<Applied, CertificateError> {
-        let finding = csr::rotated(&credentials);
         *self.state() = State::Issued(credentials.clone());
-        let secrets = Api::namespaced(self.management.clone(), &self.namespace);
-        let known = self.secret();
-        let data = self.wanted.secret_data(&credentials);
-        let saved = secret::save(&secrets, &self.namespace, known.as_deref(), &data).await?;
-        *lock(&self.created) = Some(Arc::new(saved.clone()));
-        self.secrets.learn(saved);
-        *self.state() = State::Idle;
-        info!(until = %credentials.bundle.not_after(), "saved a new certificate for the hub");
-        Ok(Applied::done(finding))
+        match self.save_secret(&credentials).await {
+            Ok(saved) => {
+                *lock(&self.created) = Some(Arc::new(saved.clone()));
+                self.secrets.learn(saved);
+                *self.state() = State::Idle;
+                info!(secret = %self.wanted.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
+                Ok(Applied::done(report::rotated(&self.wanted, &credentials)))
+            }
+            Err(error) if error.class() == Class::Conflict => Err(error),
+            Err(error) => Ok(Applied::failed(report::save_failed(&self.wanted, &error), error)),
+        }
     }
 
-    /// Writes what is to be said, unless nobody is to be told.
+    async fn save_secret(&self, credentials: &Credentials) -> Result<Secret, CertificateError> {
+        let key = &self.wanted.secret;
+        let secrets = Api::namespaced(self.keeper.clone(), &key.namespace);
+        let data = self.wanted.secret_data(credentials);
+        Ok(secret::save(&secrets, key, self.secret().as_deref(), &data).await?)
+    }
+
+    /// Writes what is to be said.
     async fn write_condition(&self, now: Timestamp) -> Result<(), CertificateError> {
-        let (Some(reporting), Some(finding)) = (&self.reporting, self.unreported().clone()) else { return Ok(()) };
-        if let Some(cluster) = reporting.clusters.named(&self.names().cluster) {
-            let mut new = ManagedCluster::clone(&cluster);
-            set::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
-            let patched = write::patch_status(&Api::all(self.hub.clone()), &*cluster, &new).await;
-            if let Some(patched) = ocm_runtime::error::found(patched)?.flatten() {
-                reporting.clusters.learn(patched);
-            }
-        } else if !reporting.clusters.is_synced() {
-            return Ok(());
+        let Some(finding) = self.unreported().clone() else { return Ok(()) };
+        if self.reporting.write(&self.requests.hub, &self.wanted, finding, now).await? {
+            *self.unreported() = None;
         }
-        *self.unreported() = None;
         Ok(())
     }
 }
 
 impl Controller for Certificate {
-    const NAME: &'static str = "cluster-certificate";
-    type Key = String;
+    const NAME: &'static str = "client-certificate";
+    type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Plan;
     type Applied = Applied;
     type Error = CertificateError;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        let key = self.names().cluster.clone();
-        let prefix = components::cluster_csr_generate_name(&key);
-        let of_change = key.clone();
-        wiring.on(&self.csrs, move |change| csr::is_clusters_own(change.object(), &prefix).then(|| of_change.clone()));
-        let of_change = key.clone();
-        let created = self.created.clone();
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        let (wanted, of_request) = (self.wanted.clone(), self.wanted.secret.clone());
+        wiring.on(&self.requests.cache, move |change| {
+            wanted.is_asked_for_by(change.object()).then(|| of_request.clone())
+        });
+        let (created, of_secret) = (self.created.clone(), self.wanted.secret.clone());
         wiring.on(&self.secrets, move |_: Change<'_, Secret>| {
             *lock(&created) = None;
-            Some(of_change.clone())
+            Some(of_secret.clone())
         });
-        wiring.every(RESYNC, key);
+        wiring.every(RESYNC, self.wanted.secret.clone());
     }
 
-    async fn observe(&self, _: &String) -> Result<Option<Observed>, CertificateError> {
+    async fn observe(&self, _: &ObjectKey) -> Result<Option<Observed>, CertificateError> {
         let request = self.pending_request().await?;
         Ok(Some(Observed {
             wanted: self.wanted.clone(),
             secret: self.secret(),
             state: self.state().clone(),
             request,
-            requests_on_hub: self.csrs.list().iter().filter(|request| csr::counts(request)).count(),
+            requests_on_hub: self.requests.count(&self.wanted),
             random: rand::random(),
         }))
     }
@@ -268,25 +241,21 @@ impl Controller for Certificate {
     async fn apply(&self, _: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
         Ok(match plan {
             Plan::Wait => Applied::waiting(Next::Change),
-            Plan::Denied(request) => {
-                warn!(
-                    request,
-                    "the hub has denied the certificate: delete the request there, and the agent asks again"
-                );
-                Applied::waiting(Next::Change)
+            Plan::Refused(refusal) => {
+                warn!("{refusal}; delete it there, and the agent asks again");
+                Applied::done(report::refused(&self.wanted, &refusal))
             }
             Plan::Keep { renew_in } => Applied::waiting(Next::After(renew_in.min(RESYNC))),
             Plan::Request => self.request().await,
             Plan::Halt => {
-                warn!(
-                    "the hub holds too many certificate signing requests of this cluster: approve or delete them there"
-                );
-                Applied::done(csr::halted())
+                let finding = report::halted(&self.wanted);
+                warn!("{}", finding.message);
+                Applied::done(finding)
             }
             Plan::Save(credentials) => self.save(credentials).await?,
             Plan::Restart(cause) => {
                 *self.state() = State::Idle;
-                Applied::failed(csr::came_to_nothing(&cause), CertificateError::Restart(cause))
+                Applied::failed(report::came_to_nothing(&self.wanted, &cause), CertificateError::Restart(cause))
             }
         })
     }
@@ -308,14 +277,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Mock, conflict};
+    use crate::{
+        agent::Names,
+        testing::{Mock, conflict},
+    };
 
     const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
     const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
     fn wanted() -> Wanted {
         let names = Names { cluster: "cluster1".into(), agent: "9hdnf".into() };
-        Wanted { names, kubeconfig: None, expiration_seconds: None }
+        Wanted::own(&names, "agent", None, None)
     }
 
     #[tokio::test]
@@ -330,9 +302,10 @@ mod tests {
         clusters.synced().await;
         let management =
             Watches::new(Mock::default().listing("/api/v1/namespaces/agent/secrets", &json!([])).client(), context);
-        let certificate = Certificate::new(&hub, &management, "agent", wanted(), Some(Reporting { clusters }));
+        let certificate =
+            Certificate::new(Requests::of(&hub, "cluster1"), &management, wanted(), Reporting::Cluster(clusters));
 
-        *certificate.unreported() = Some(csr::halted());
+        *certificate.unreported() = Some(report::halted(&wanted()));
         let conflict = certificate.write_condition(now).await.unwrap_err();
         assert_eq!(conflict.class(), Class::Conflict);
         assert!(certificate.unreported().is_some());

@@ -1,53 +1,24 @@
 //! What to do about the certificate. Pure.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    ByteString,
-    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
-};
+use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use ocm_api::{
     limits,
-    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+    secrets::{KEY_TLS_CERT, KEY_TLS_KEY},
 };
-use ocm_runtime::pki::Bundle;
+use ocm_runtime::pki::{Bundle, Subject};
 
-use super::csr::{self, Answer};
-use crate::agent::Names;
+use super::{
+    csr::{self, Answer},
+    wanted::Wanted,
+};
 
 /// The largest share that chance adds to the share of life left at which a certificate is renewed.
 const RENEWAL_JITTER: f64 = 0.25;
 /// The shortest pause between two looks.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// What the secret is to hold.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) names: Names,
-    /// The agent's kubeconfig; `None` while the bootstrap kubeconfig it is made of cannot be read.
-    pub(crate) kubeconfig: Option<String>,
-    /// The life time to ask for.
-    pub(crate) expiration_seconds: Option<i32>,
-}
-
-impl Wanted {
-    /// What goes with the certificate.
-    fn additional(&self) -> BTreeMap<String, ByteString> {
-        let kubeconfig = self.kubeconfig.as_ref().map(|text| (KEY_KUBECONFIG, text));
-        let names = [(KEY_CLUSTER_NAME, &self.names.cluster), (KEY_AGENT_NAME, &self.names.agent)];
-        let all = names.into_iter().chain(kubeconfig);
-        all.map(|(key, text)| (key.to_owned(), ByteString(text.clone().into_bytes()))).collect()
-    }
-
-    /// All of it.
-    pub(super) fn secret_data(&self, credentials: &Credentials) -> BTreeMap<String, ByteString> {
-        let mut data = self.additional();
-        data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
-        data.insert(KEY_TLS_KEY.into(), ByteString(credentials.key.clone().into_bytes()));
-        data
-    }
-}
 
 /// How far the agent has come.
 #[derive(Clone, Default)]
@@ -89,7 +60,7 @@ pub(crate) struct Observed {
     pub(crate) state: State,
     /// The pending request as the hub has it.
     pub(crate) request: Option<Arc<CertificateSigningRequest>>,
-    /// How many requests of the cluster itself the hub has.
+    /// How many requests the hub has of the cluster itself, or of the add-on.
     pub(crate) requests_on_hub: usize,
     /// A number from 0 to 1.
     pub(crate) random: f64,
@@ -99,8 +70,8 @@ pub(crate) struct Observed {
 pub(crate) enum Plan {
     /// For the hub.
     Wait,
-    /// For somebody to delete the request, which is denied.
-    Denied(String),
+    /// For somebody to delete the request, which is refused.
+    Refused(Refusal),
     /// The certificate is fine.
     Keep { renew_in: Duration },
     /// Ask for a certificate.
@@ -111,6 +82,21 @@ pub(crate) enum Plan {
     Save(Credentials),
     /// The request came to nothing.
     Restart(Cause),
+}
+
+/// A request that the hub has refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    request: String,
+    said: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, said } = self;
+        let separator = if said.is_empty() { "" } else { ": " };
+        write!(f, "the hub has refused certificate signing request {request}{separator}{said}")
+    }
 }
 
 /// Why a request came to nothing.
@@ -148,19 +134,19 @@ fn answered(pending: &Pending, observed: &Observed) -> Plan {
     let Some(request) = &observed.request else { return Plan::Restart(Cause::Gone(pending.name.clone())) };
     let certificate = match csr::answer(request) {
         Answer::NotYet => return Plan::Wait,
-        Answer::No => return Plan::Denied(pending.name.clone()),
+        Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
         Answer::Issued(certificate) => certificate,
     };
-    match usable(certificate, &pending.key, &observed.wanted.names) {
+    match usable(certificate, &pending.key, &observed.wanted.subject) {
         Ok(bundle) => Plan::Save(Credentials { certificate: certificate.to_vec(), bundle, key: pending.key.clone() }),
         Err(cause) => Plan::Restart(Cause::Unusable { request: pending.name.clone(), cause }),
     }
 }
 
-fn usable(certificate: &[u8], key: &str, names: &Names) -> Result<Bundle, String> {
+fn usable(certificate: &[u8], key: &str, subject: &Subject) -> Result<Bundle, String> {
     let bundle = Bundle::parse(certificate).map_err(|error| error.to_string())?;
     bundle.check_key(key).map_err(|error| error.to_string())?;
-    match bundle.is_for(&names.subject()) {
+    match bundle.is_for(subject) {
         true => Ok(bundle),
         false => Err("the certificate is for somebody else".into()),
     }
@@ -183,7 +169,7 @@ fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<Duration> {
     }
     let bundle = Bundle::parse(&data.get(KEY_TLS_CERT)?.0).ok()?;
     bundle.check_key(std::str::from_utf8(&data.get(KEY_TLS_KEY)?.0).ok()?).ok()?;
-    let good = bundle.is_for(&observed.wanted.names.subject()) && !bundle.is_expired(now);
+    let good = bundle.is_for(&observed.wanted.subject) && !bundle.is_expired(now);
     good.then(|| until_share_left(&bundle, renewal_share(observed.random), now))
 }
 

@@ -1,11 +1,10 @@
-//! The secret that holds the agent's credentials.
+//! The secret that holds certificate and key.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, api::ObjectMeta};
-use ocm_api::secrets;
-use ocm_runtime::{Error, write};
+use ocm_runtime::{Error, ObjectKey, write};
 
 const OPAQUE: &str = "Opaque";
 
@@ -13,14 +12,14 @@ const OPAQUE: &str = "Opaque";
 /// first, the secret is read again, once: what is wanted does not depend on what it held.
 pub(super) async fn save(
     secrets: &Api<Secret>,
-    namespace: &str,
+    key: &ObjectKey,
     known: Option<&Secret>,
     data: &BTreeMap<String, ByteString>,
 ) -> Result<Secret, Error> {
-    match write_over(secrets, namespace, known, data).await {
-        Err(error) if error.is_conflict() || error.is_not_found() => {
-            let fresh = write::get(secrets, secrets::HUB_KUBECONFIG).await?;
-            write_over(secrets, namespace, fresh.as_ref(), data).await
+    match write_over(secrets, key, known, data).await {
+        Err(error) if error.is_conflict() || (error.is_not_found() && known.is_some()) => {
+            let fresh = write::get(secrets, &key.name).await?;
+            write_over(secrets, key, fresh.as_ref(), data).await
         }
         written => written,
     }
@@ -28,38 +27,40 @@ pub(super) async fn save(
 
 async fn write_over(
     secrets: &Api<Secret>,
-    namespace: &str,
+    key: &ObjectKey,
     known: Option<&Secret>,
     data: &BTreeMap<String, ByteString>,
 ) -> Result<Secret, Error> {
-    let secret = overlay(known, namespace, data);
+    let secret = overlay(known, key, data);
     match known {
         Some(_) => write::replace(secrets, &secret).await,
         None => write::create(secrets, &secret).await,
     }
 }
 
-fn overlay(known: Option<&Secret>, namespace: &str, data: &BTreeMap<String, ByteString>) -> Secret {
-    let mut secret = known.cloned().unwrap_or_else(|| empty(namespace));
+fn overlay(known: Option<&Secret>, key: &ObjectKey, data: &BTreeMap<String, ByteString>) -> Secret {
+    let mut secret = known.cloned().unwrap_or_else(|| empty(key));
     secret.data.get_or_insert_default().extend(data.clone());
     secret
 }
 
-fn empty(namespace: &str) -> Secret {
-    let metadata = ObjectMeta {
-        name: Some(secrets::HUB_KUBECONFIG.into()),
-        namespace: Some(namespace.into()),
-        ..ObjectMeta::default()
-    };
+fn empty(key: &ObjectKey) -> Secret {
+    let metadata =
+        ObjectMeta { name: Some(key.name.clone()), namespace: Some(key.namespace.clone()), ..ObjectMeta::default() };
     Secret { metadata, type_: Some(OPAQUE.into()), ..Secret::default() }
 }
 
 #[cfg(test)]
 mod tests {
+    use ocm_api::secrets;
     use serde_json::json;
 
     use super::*;
     use crate::testing::{Mock, conflict};
+
+    fn key() -> ObjectKey {
+        ObjectKey::new("agent", secrets::HUB_KUBECONFIG)
+    }
 
     fn stored(version: &str) -> serde_json::Value {
         json!({"metadata": {"name": secrets::HUB_KUBECONFIG, "namespace": "agent", "resourceVersion": version}})
@@ -70,7 +71,7 @@ mod tests {
         let mock = Mock::answering(vec![conflict(), (200, stored("2")), (200, stored("3"))]);
         let known: Secret = serde_json::from_value(stored("1")).unwrap();
         let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
-        let saved = save(&Api::namespaced(mock.client(), "agent"), "agent", Some(&known), &data).await.unwrap();
+        let saved = save(&Api::namespaced(mock.client(), "agent"), &key(), Some(&known), &data).await.unwrap();
         assert_eq!(saved.metadata.resource_version.as_deref(), Some("3"));
         let path = "/api/v1/namespaces/agent/secrets/hub-kubeconfig-secret";
         assert_eq!(mock.asked(), ["PUT", "GET", "PUT"].map(|method| format!("{method} {path}")));
@@ -79,16 +80,16 @@ mod tests {
     #[test]
     fn what_else_the_secret_holds_stays() {
         let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
-        let mut known = empty("agent");
+        let mut known = empty(&key());
         known.data =
             Some([("tls.crt".into(), ByteString(b"old".to_vec())), ("x".into(), ByteString(b"y".to_vec()))].into());
-        let saved = overlay(Some(&known), "agent", &data).data.unwrap();
+        let saved = overlay(Some(&known), &key(), &data).data.unwrap();
         assert_eq!((&*saved["tls.crt"].0, &*saved["x"].0), (&b"new"[..], &b"y"[..]));
     }
 
     #[test]
     fn a_new_secret_is_opaque_and_bare() {
-        let secret = overlay(None, "agent", &BTreeMap::new());
+        let secret = overlay(None, &key(), &BTreeMap::new());
         assert_eq!(secret.type_.as_deref(), Some("Opaque"));
         assert_eq!((secret.metadata.labels, secret.metadata.owner_references), (None, None));
     }

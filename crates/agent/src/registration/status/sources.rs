@@ -11,7 +11,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::{Api, Client, api::ListParams, core::PartialObjectMeta};
+use kube::{Api, Client, core::PartialObjectMeta};
 use ocm_api::{cluster::v1alpha1::ClusterClaim, labels};
 use ocm_runtime::{
     Cache, Change, Context, Queue, ResultExt as _, Watches,
@@ -26,6 +26,7 @@ use super::{
     plan::Facts,
     resources,
 };
+use crate::registration::list_one;
 
 /// How soon it looks again whether the cluster knows claims.
 const CLAIMS_RECHECK: Duration = Duration::from_secs(60);
@@ -123,7 +124,7 @@ impl Sources {
     async fn find_claims(&self, queue: &Queue<String>, key: &str) {
         let mut told = false;
         loop {
-            let pause = match self.know_claims().await {
+            let pause = match list_one(&Api::<ClusterClaim>::all(self.client().clone())).await {
                 Ok(()) => break,
                 Err(error) if error.is_not_found() || error.is_denied() => {
                     if !std::mem::replace(&mut told, true) {
@@ -144,13 +145,6 @@ impl Sources {
         self.follow(&cache, queue, key, |_| true);
         self.set_claims(Claims::Watched(cache));
         queue.add(key.to_owned());
-    }
-
-    /// Fails when claims cannot be listed.
-    async fn know_claims(&self) -> Result<(), ocm_runtime::Error> {
-        let claims = Api::<ClusterClaim>::all(self.client().clone());
-        let listed = claims.list_metadata(&ListParams::default().limit(1)).await;
-        listed.map(|_| ()).while_trying_to("list", || "ClusterClaims".into())
     }
 
     /// Whether everything has been read once.

@@ -1,10 +1,20 @@
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequestCondition, CertificateSigningRequestStatus};
-use ocm_api::{conditions, labels, signers};
-use ocm_runtime::pki::{PrivateKey, parse_request};
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use ocm_api::{
+    conditions, identities, labels,
+    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
+    signers,
+};
+use ocm_runtime::{
+    ObjectKey,
+    pki::{PrivateKey, parse_request},
+};
 use rcgen::{DistinguishedName, DnType, KeyPair};
 
 use super::*;
-use crate::testing::sec1;
+use crate::{agent::Names, testing::sec1};
 
 /// The life of every certificate here: a hundred days from the start of 2026.
 const DAYS: i64 = 100;
@@ -19,7 +29,18 @@ fn names() -> Names {
 }
 
 fn wanted() -> Wanted {
-    Wanted { names: names(), kubeconfig: Some("kubeconfig".into()), expiration_seconds: None }
+    Wanted::own(&names(), "agent", Some("kubeconfig".into()), None)
+}
+
+fn for_an_addon() -> Wanted {
+    let (cluster, addon) = ("cluster1", "hello");
+    let groups = vec![identities::addon_group(cluster, addon), identities::addon_everywhere_group(addon)];
+    Wanted {
+        addon: Some(addon.into()),
+        subject: Subject::new(identities::addon_user(cluster, addon, addon), groups),
+        secret: ObjectKey::new("default", "hello-hub-kubeconfig"),
+        ..wanted()
+    }
 }
 
 /// A certificate for `names` and its key. rcgen keeps one value per type of name, so the second
@@ -111,7 +132,7 @@ fn without_a_complete_secret_a_certificate_is_asked_for() {
 
 #[test]
 fn other_names_or_another_kubeconfig_take_another_certificate() {
-    let other = Wanted { kubeconfig: Some("other".into()), ..wanted() };
+    let other = Wanted::own(&names(), "agent", Some("other".into()), None);
     assert!(matches!(plan(&Observed { wanted: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
     let agent = Names { agent: "other".into(), ..names() };
     let data = wanted().secret_data(&credentials(&agent));
@@ -127,7 +148,7 @@ fn a_key_that_is_not_the_certificates_takes_another_certificate() {
 
 #[test]
 fn an_unknown_kubeconfig_is_not_compared() {
-    let unknown = Wanted { kubeconfig: None, ..wanted() };
+    let unknown = Wanted::own(&names(), "agent", None, None);
     assert!(matches!(plan(&Observed { wanted: Arc::new(unknown), ..observed() }, day(1.0)), Plan::Keep { .. }));
 }
 
@@ -140,7 +161,7 @@ fn ten_requests_on_the_hub_are_the_limit() {
 }
 
 #[test]
-fn a_request_without_an_answer_waits_and_so_does_a_denied_one() {
+fn a_request_without_an_answer_waits_and_a_refused_one_is_told_of() {
     let new = credentials(&names());
     let waiting: [(&[&str], Option<&[u8]>); 3] =
         [(&[], None), (&[conditions::csr::APPROVED], None), (&[], Some(&new.certificate))];
@@ -148,8 +169,10 @@ fn a_request_without_an_answer_waits_and_so_does_a_denied_one() {
         let answer = request("cluster1-abc", conditions, certificate);
         assert!(matches!(plan(&pending(&new.key, Some(answer)), day(1.0)), Plan::Wait), "{conditions:?}");
     }
-    let denied = request("cluster1-abc", &[conditions::csr::DENIED], None);
-    assert!(matches!(plan(&pending(&new.key, Some(denied)), day(1.0)), Plan::Denied(_)));
+    for refused in [&[conditions::csr::DENIED][..], &[conditions::csr::APPROVED, conditions::csr::FAILED]] {
+        let refused = request("cluster1-abc", refused, None);
+        assert!(matches!(plan(&pending(&new.key, Some(refused)), day(1.0)), Plan::Refused(_)));
+    }
 }
 
 #[test]
@@ -202,11 +225,21 @@ fn the_request_is_what_the_hub_expects() {
 }
 
 #[test]
+fn the_request_of_an_addon_carries_its_label_and_prefix() {
+    let request = csr::request(&for_an_addon(), &PrivateKey::generate()).unwrap();
+    assert_eq!(request.metadata.generate_name.as_deref(), Some("addon-cluster1-hello-"));
+    let labels = request.metadata.labels.unwrap();
+    assert_eq!((&*labels[labels::CLUSTER_NAME], &*labels[labels::ADDON_NAME]), ("cluster1", "hello"));
+    assert!(parse_request(&request.spec.request.0).unwrap().is_same_as(&for_an_addon().subject));
+}
+
+#[test]
 fn requests_of_others_are_told_apart() {
-    let own = request("cluster1-abc", &[], None);
-    assert!(csr::is_clusters_own(&own, "cluster1-"));
-    assert!(!csr::is_clusters_own(&request("addon-cluster1-x", &[], None), "cluster1-"));
-    let mut addon = own.clone();
-    addon.metadata.labels.get_or_insert_default().insert(labels::ADDON_NAME.into(), "a".into());
-    assert!(!csr::is_clusters_own(&addon, "cluster1-") && !csr::counts(&addon));
+    let own = csr::request(&wanted(), &PrivateKey::generate()).unwrap();
+    let addons = csr::request(&for_an_addon(), &PrivateKey::generate()).unwrap();
+    assert!(wanted().is_asked_for_by(&own) && for_an_addon().is_asked_for_by(&addons));
+    assert!(!wanted().is_asked_for_by(&addons) && !for_an_addon().is_asked_for_by(&own));
+    let other_addon = Wanted { addon: Some("other".into()), ..for_an_addon() };
+    let other_signer = Wanted { signer: "example.com/hello".into(), ..for_an_addon() };
+    assert!(!other_addon.is_asked_for_by(&addons) && !other_signer.is_asked_for_by(&addons));
 }

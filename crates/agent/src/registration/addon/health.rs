@@ -1,0 +1,216 @@
+//! Says by an add-on's lease whether the add-on is available.
+//!
+//! The lease has the add-on's name, in the namespace of its agent. An agent on a cluster without leases may keep it in
+//! the cluster's namespace on the hub instead. Leases are read, not watched: an add-on renews its own once a minute.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use ocm_api::{
+    addon::v1alpha1::{HealthCheckMode, ManagedClusterAddOn},
+    conditions::addon::AVAILABLE,
+    limits,
+    reasons::addon::{LEASE_NOT_FOUND, LEASE_UPDATE_STOPPED, LEASE_UPDATED},
+};
+use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, conditions::Finding, write};
+
+use super::{Settings, Sites, target::Place};
+use crate::registration::certificate::set_condition;
+
+/// Says whether add-ons are available.
+pub(super) struct AddOnHealth {
+    hub: Client,
+    addons: Cache<ManagedClusterAddOn>,
+    sites: Sites,
+    settings: Arc<Settings>,
+}
+
+/// What is known of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heartbeat {
+    /// There is no lease.
+    Missing,
+    /// There is one, which was last renewed then, or never.
+    At(Option<Timestamp>),
+}
+
+/// What a decision depends on.
+pub(super) struct Observed {
+    key: ObjectKey,
+    addon: Arc<ManagedClusterAddOn>,
+    heartbeat: Heartbeat,
+}
+
+impl AddOnHealth {
+    pub(super) fn new(hub: Client, addons: Cache<ManagedClusterAddOn>, sites: Sites, settings: Arc<Settings>) -> Self {
+        Self { hub, addons, sites, settings }
+    }
+
+    async fn heartbeat(&self, name: &str, place: &Place<'_>) -> Result<Heartbeat, Error> {
+        let client = self.sites.client(place.site());
+        match read(client, place.namespace, name).await? {
+            Heartbeat::Missing => read(&self.hub, &self.settings.cluster, name).await,
+            found @ Heartbeat::At(_) => Ok(found),
+        }
+    }
+}
+
+async fn read(client: &Client, namespace: &str, name: &str) -> Result<Heartbeat, Error> {
+    let lease: Option<Lease> = write::get(&Api::namespaced(client.clone(), namespace), name).await?;
+    let renewed = |lease: Lease| Heartbeat::At(lease.spec.and_then(|spec| spec.renew_time).map(|time| time.0));
+    Ok(lease.map_or(Heartbeat::Missing, renewed))
+}
+
+/// Where to look for an add-on's lease; `None` for one whose health is not told by it.
+fn looked_for(addon: &ManagedClusterAddOn) -> Option<Place<'_>> {
+    let mode = addon.status.as_ref().and_then(|status| status.health_check.mode.as_ref());
+    matches!(mode, None | Some(HealthCheckMode::Lease)).then(|| Place::of(addon))
+}
+
+impl Controller for AddOnHealth {
+    const NAME: &'static str = "addon-health";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Finding;
+    type Applied = Finding;
+    type Error = Error;
+
+    /// The first look is a period away: by then its manager has said how the add-on's health is told, and its agent may
+    /// have come up.
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        let (queue, period) = (wiring.queue(), self.settings.lease_period);
+        wiring.on(&self.addons, move |change| {
+            let matters = match change {
+                Change::Added(addon) => looked_for(addon).is_some(),
+                Change::Updated { old, new } => looked_for(new).is_some() && looked_for(old) != looked_for(new),
+                Change::Deleted(_) => false,
+            };
+            if matters {
+                queue.add_after(ObjectKey::of(change.object().as_ref()), period);
+            }
+            None::<ObjectKey>
+        });
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {
+        let Some(addon) = self.addons.get(key) else { return Ok(None) };
+        let Some(place) = looked_for(&addon) else { return Ok(None) };
+        let heartbeat = self.heartbeat(&key.name, &place).await?;
+        Ok(Some(Observed { key: key.clone(), addon, heartbeat }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Finding {
+        finding(&observed.key.name, &Place::of(&observed.addon), observed.heartbeat, now)
+    }
+
+    async fn apply(&self, _: &Observed, finding: Finding) -> Result<Finding, Error> {
+        Ok(finding)
+    }
+
+    async fn report(&self, observed: &Observed, finding: Finding, now: Timestamp) -> Result<Next, Error> {
+        let addons = Api::namespaced(self.hub.clone(), &self.settings.cluster);
+        set_condition(&addons, &self.addons, &observed.key, finding, now).await?;
+        Ok(Next::After(self.settings.lease_period))
+    }
+}
+
+fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp) -> Finding {
+    let lease = format!("lease {}/{addon}", place.namespace);
+    match heartbeat {
+        Heartbeat::Missing => Finding::is_unknown(AVAILABLE, LEASE_NOT_FOUND, missing(addon, place)),
+        Heartbeat::At(Some(renewed)) if now < end_of(renewed) => {
+            let message = format!("Add-on {addon} is available: its agent renews {lease}");
+            Finding::is_true(AVAILABLE, LEASE_UPDATED, message)
+        }
+        Heartbeat::At(renewed) => {
+            let since = renewed.map_or_else(|| "has never renewed".into(), |at| format!("has not since {at} renewed"));
+            let message = format!(
+                "Add-on {addon} is not available: its agent {since} {lease}; look at its pods in namespace {}",
+                place.namespace
+            );
+            Finding::is_false(AVAILABLE, LEASE_UPDATE_STOPPED, message)
+        }
+    }
+}
+
+fn missing(addon: &str, place: &Place<'_>) -> String {
+    let namespace = place.namespace;
+    match place.hosting {
+        None => format!(
+            "Nobody can say how add-on {addon} fares: there is no lease {namespace}/{addon} on the managed cluster; its \
+             agent has not come up, or runs in another namespace"
+        ),
+        Some(cluster) => format!(
+            "Nobody can say how add-on {addon} fares: there is no lease {namespace}/{addon} on hosting cluster \
+             {cluster:?}; check that this is the cluster on which the agent of the managed cluster runs"
+        ),
+    }
+}
+
+/// Until when a renewal counts.
+fn end_of(renewed: Timestamp) -> Timestamp {
+    let seconds = u64::try_from(limits::LEASE_DURATION_SECONDS).unwrap_or(0);
+    let grace = Duration::from_secs(seconds) * limits::LEASE_GRACE_FACTOR;
+    renewed.checked_add(grace).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::addon::v1alpha1::{HealthCheck, ManagedClusterAddOnStatus};
+
+    use super::*;
+
+    const HERE: Place<'_> = Place { namespace: "default", hosting: None };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn told(heartbeat: Heartbeat, now: i64) -> (&'static str, &'static str) {
+        let finding = finding("hello", &HERE, heartbeat, at(now));
+        assert_eq!(finding.type_, "Available");
+        (finding.status, finding.reason)
+    }
+
+    #[test]
+    fn a_lease_counts_for_five_minutes_after_it_was_renewed() {
+        let renewed = Heartbeat::At(Some(at(1000)));
+        assert_eq!(told(renewed, 1000), ("True", "ManagedClusterAddOnLeaseUpdated"));
+        assert_eq!(told(renewed, 1299), ("True", "ManagedClusterAddOnLeaseUpdated"));
+        assert_eq!(told(renewed, 1300), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
+    }
+
+    #[test]
+    fn a_lease_that_was_never_renewed_has_run_out() {
+        assert_eq!(told(Heartbeat::At(None), 0), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
+    }
+
+    #[test]
+    fn without_a_lease_nobody_can_say_and_the_message_names_where_it_was_looked_for() {
+        assert_eq!(told(Heartbeat::Missing, 0), ("Unknown", "ManagedClusterAddOnLeaseNotFound"));
+        let hosted = Place { namespace: "agents", hosting: Some("host1") };
+        let message = finding("hello", &hosted, Heartbeat::Missing, at(0)).message;
+        assert!(message.contains("agents/hello") && message.contains("\"host1\""), "{message}");
+    }
+
+    #[test]
+    fn what_is_said_does_not_change_while_nothing_happens() {
+        let renewed = Heartbeat::At(Some(at(1000)));
+        assert_eq!(finding("a", &HERE, renewed, at(1010)).message, finding("a", &HERE, renewed, at(1020)).message);
+        assert_eq!(finding("a", &HERE, renewed, at(2000)).message, finding("a", &HERE, renewed, at(2020)).message);
+    }
+
+    #[test]
+    fn only_addons_whose_health_is_told_by_lease_are_looked_at() {
+        let with = |mode: Option<&str>| {
+            let health_check = HealthCheck { mode: mode.map(HealthCheckMode::from) };
+            let status = ManagedClusterAddOnStatus { health_check, ..ManagedClusterAddOnStatus::default() };
+            ManagedClusterAddOn { status: Some(status), ..ManagedClusterAddOn::default() }
+        };
+        assert!(looked_for(&ManagedClusterAddOn::default()).is_some(), "it is how health is told by default");
+        assert!(looked_for(&with(None)).is_some() && looked_for(&with(Some("Lease"))).is_some());
+        assert!(looked_for(&with(Some("Customized"))).is_none() && looked_for(&with(Some("Other"))).is_none());
+    }
+}

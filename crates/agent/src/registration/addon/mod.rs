@@ -1,0 +1,122 @@
+//! What the agent does for the add-ons of its cluster: each gets identities of its own on the hub, and the hub hears
+//! whether it is alive.
+//!
+//! ```text
+//!  ManagedClusterAddOn ──registrations──> certificate, one each ──CSR──> hub ──issued──> Secret of the add-on's agent
+//!           ^                                                                                     │ uses it
+//!           └───────────── Available <──── health <──every 30 s──── Lease <──renews── the add-on's agent
+//! ```
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`registrations`] | starts and stops one certificate per registration, deletes the secrets of those that go |
+//! | [`target`] | which certificates an add-on wants, and where they are kept |
+//! | [`health`] | says by the add-on's lease whether it is available |
+//!
+//! A hub may have no add-ons at all: until it serves the kind, the agent asks from time to time and does nothing else.
+//! On the clusters of the add-ons' agents nothing is watched but the secrets of the registrations there are.
+
+mod health;
+mod registrations;
+mod target;
+
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
+
+use kube::{Api, Client};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+use ocm_runtime::{Cache, Context, Watches, error::chain, watch::Scope};
+use tokio::sync::watch as signal;
+use tracing::{Instrument as _, Span, debug, info, warn};
+
+use self::{health::AddOnHealth, registrations::Registrations, target::Site};
+use super::{certificate::Requests, lease::is_accepted, list_one};
+
+/// How many add-ons are set up at a time.
+const WORKERS: usize = 4;
+/// The waits between two questions whether the hub has add-ons.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A pause this long means that it is worth saying why there are no add-ons.
+const WORTH_SAYING: Duration = Duration::from_secs(8);
+
+/// What the controllers of add-ons need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) cluster: String,
+    /// The agent's own namespace, whose secrets no add-on may have.
+    pub(crate) namespace: String,
+    /// The kubeconfig for the hub that add-ons get; it names certificate and key as files beside it.
+    pub(crate) kubeconfig: String,
+    /// The life time to ask for in certificates, in seconds; `None` leaves it to the hub.
+    pub(crate) certificate_seconds: Option<i32>,
+    /// How often leases are looked at.
+    pub(crate) lease_period: Duration,
+}
+
+/// The clusters on which the agents of add-ons run.
+#[derive(Clone)]
+pub(crate) struct Sites {
+    pub(crate) managed: Client,
+    /// The cluster that this agent runs on.
+    pub(crate) management: Client,
+}
+
+impl Sites {
+    fn client(&self, site: Site) -> &Client {
+        match site {
+            Site::Managed => &self.managed,
+            Site::Management => &self.management,
+        }
+    }
+}
+
+/// Starts the controllers as soon as the hub has let the cluster in and serves add-ons; they end with `context`.
+pub(crate) fn start(context: &Context, hub: &Watches, sites: Sites, settings: Settings) {
+    let (part, hub) = (context.clone(), hub.clone());
+    let starting = async move {
+        accepted(&hub.all(Scope::named(&settings.cluster))).await;
+        served(&hub, &settings.cluster).await;
+        run(&part, &hub, sites, settings);
+    };
+    context.spawn(starting.instrument(Span::current()));
+}
+
+fn run(context: &Context, hub: &Watches, sites: Sites, settings: Settings) {
+    let addons: Cache<ManagedClusterAddOn> = hub.within(&settings.cluster, Scope::all());
+    let (requests, settings) = (Requests::of(hub, &settings.cluster), Arc::new(settings));
+    context.run(AddOnHealth::new(hub.client().clone(), addons.clone(), sites.clone(), settings.clone()), WORKERS);
+    context.run(Registrations::new(context, requests, addons, sites, settings), WORKERS);
+}
+
+/// Waits until the hub has let the cluster in: before, the agent has no right to look at add-ons.
+async fn accepted(clusters: &Cache<ManagedCluster>) {
+    let (tell, mut told) = signal::channel(());
+    clusters.subscribe(move |change| match is_accepted(change.object()) {
+        // Nobody hears it any more when the agent has ended meanwhile.
+        true => {
+            tell.send_replace(());
+            ControlFlow::Break(())
+        }
+        false => ControlFlow::Continue(()),
+    });
+    // An error says that the subscriber is gone: it has told, and broken off.
+    let _ = told.changed().await;
+}
+
+/// Waits until the hub lets the agent list add-ons. Their CRD may be installed later, or never.
+async fn served(hub: &Watches, cluster: &str) {
+    let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client().clone(), cluster);
+    let mut pause = FIRST_PAUSE;
+    while let Err(error) = list_one(&addons).await {
+        let text = chain(&error);
+        if !error.is_not_found() && !error.is_denied() {
+            warn!(error = text, retry_in = ?pause, "cannot find out whether the hub has add-ons, trying again");
+        } else if pause == WORTH_SAYING {
+            info!(error = text, "no add-ons: the hub does not know them or does not let the agent list them");
+        } else {
+            debug!(error = text, "no add-ons yet");
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,158 @@
+//! Which certificates an add-on wants, and where they are to be kept. Pure.
+
+use ocm_api::{
+    addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn, ManagedClusterAddOnStatus, RegistrationConfig, Subject},
+    annotations, identities, namespaces,
+    secrets::{self, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
+    signers,
+};
+use ocm_runtime::{ObjectKey, pki, write};
+
+use super::Settings;
+use crate::registration::certificate::Wanted;
+
+/// A cluster on which agents of add-ons run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Site {
+    Managed,
+    /// The one that this agent runs on too.
+    Management,
+}
+
+/// Where the agent of an add-on runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    pub(super) namespace: &'a str,
+    /// The cluster that hosts it, when that is not the managed one.
+    pub(super) hosting: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    /// As the add-on's manager has found, else as the add-on asks for, else where add-ons are by default.
+    pub(super) fn of(addon: &'a ManagedClusterAddOn) -> Self {
+        let status = addon.status.as_ref().and_then(|status| status.namespace.as_deref());
+        let spec = addon.spec.install_namespace.as_deref();
+        let told = [status, spec, annotation(addon, annotations::ADDON_INSTALL_NAMESPACE)];
+        let namespace = told.into_iter().flatten().find(|namespace| !namespace.is_empty());
+        Self {
+            namespace: namespace.unwrap_or(namespaces::AGENT_ADDON),
+            hosting: annotation(addon, annotations::ADDON_HOSTING_CLUSTER).filter(|cluster| !cluster.is_empty()),
+        }
+    }
+
+    pub(super) fn site(&self) -> Site {
+        if self.hosting.is_some() { Site::Management } else { Site::Managed }
+    }
+}
+
+fn annotation<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a str> {
+    addon.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// A certificate and the cluster that keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) site: Site,
+    pub(super) wanted: Wanted,
+}
+
+/// What the agent owes to an add-on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// What there is stays, so that the add-on can clean up: it is being deleted.
+    Stay,
+    /// Its status is to say first how its agent is to log in.
+    Driver,
+    /// These certificates, and no others.
+    Certificates {
+        targets: Vec<Target>,
+        /// Why one of its registrations gets none.
+        refused: Option<String>,
+    },
+}
+
+impl Settings {
+    /// What the agent owes to an add-on.
+    pub(super) fn due(&self, addon: &ManagedClusterAddOn) -> Due {
+        let status = addon.status.as_ref();
+        if write::is_deleting(addon) {
+            return Due::Stay;
+        }
+        if status.is_some_and(lacks_driver) {
+            return Due::Driver;
+        }
+        let (mut targets, mut refused) = (Vec::<Target>::new(), None);
+        let registrations = status.map(|status| status.registrations.as_slice()).unwrap_or_default();
+        for registration in registrations.iter().filter(|registration| !registration.signer_name.is_empty()) {
+            let target = self.target(addon, registration);
+            match self.refusal(&targets, &target) {
+                Some(cause) => refused = refused.or(Some(cause)),
+                None => targets.push(target),
+            }
+        }
+        Due::Certificates { targets, refused }
+    }
+
+    fn target(&self, addon: &ManagedClusterAddOn, registration: &RegistrationConfig) -> Target {
+        let name = addon.metadata.name.clone().unwrap_or_default();
+        let (place, signer) = (Place::of(addon), registration.signer_name.clone());
+        let secret = match is_kube_client(registration) {
+            true => secrets::addon_hub_kubeconfig(&name),
+            false => secrets::addon_client_certificate(&name, &signer),
+        };
+        let kubeconfig = is_kube_client(registration).then(|| (KEY_KUBECONFIG, self.kubeconfig.clone()));
+        let wanted = Wanted {
+            cluster: self.cluster.clone(),
+            subject: self.subject(&name, registration),
+            addon: Some(name),
+            signer,
+            expiration_seconds: self.certificate_seconds,
+            secret: ObjectKey::new(place.namespace, secret),
+            beside: [(KEY_CLUSTER_NAME, self.cluster.clone())].into_iter().chain(kubeconfig).collect(),
+        };
+        Target { site: place.site(), wanted }
+    }
+
+    /// What the registration leaves open is the add-on's own user and, for the hub's API server, its group.
+    fn subject(&self, addon: &str, registration: &RegistrationConfig) -> pki::Subject {
+        let Subject { user, groups, organization_units } = registration.subject.clone().unwrap_or_default();
+        let group = || vec![identities::addon_group(&self.cluster, addon)];
+        pki::Subject {
+            common_name: match user.is_empty() {
+                true => identities::addon_user(&self.cluster, addon, addon),
+                false => user,
+            },
+            organizations: if groups.is_empty() && is_kube_client(registration) { group() } else { groups },
+            organizational_units: if is_kube_client(registration) { Vec::new() } else { organization_units },
+        }
+    }
+
+    fn refusal(&self, others: &[Target], target: &Target) -> Option<String> {
+        let Wanted { secret, signer, .. } = &target.wanted;
+        let own = [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG];
+        if secret.namespace == self.namespace && own.contains(&secret.name.as_str()) {
+            return Some(format!(
+                "The add-on gets no certificate of signer {signer}: secret {secret}, which would hold it, is the cluster \
+                 agent's own; install the add-on in another namespace"
+            ));
+        }
+        let taken = others.iter().any(|other| other.wanted.secret == *secret);
+        taken.then(|| {
+            format!(
+                "status.registrations asks for signer {signer} more than once: only the first one gets a certificate, \
+                 since both would be kept in secret {secret}"
+            )
+        })
+    }
+}
+
+fn is_kube_client(registration: &RegistrationConfig) -> bool {
+    registration.signer_name == signers::KUBE_API_SERVER_CLIENT
+}
+
+fn lacks_driver(status: &ManagedClusterAddOnStatus) -> bool {
+    status.registrations.iter().any(is_kube_client) && status.kube_client_driver != Some(KubeClientDriver::Csr)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

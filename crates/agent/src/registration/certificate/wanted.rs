@@ -1,0 +1,96 @@
+//! Which certificate is wanted, and where it is to be kept.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
+use ocm_api::{
+    components, identities, labels,
+    secrets::{self, KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+    signers,
+};
+use ocm_runtime::{ObjectKey, pki::Subject};
+
+use super::plan::Credentials;
+use crate::agent::Names;
+
+/// A certificate that is wanted, and the secret that is to hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The cluster, as the hub knows it.
+    pub(crate) cluster: String,
+    /// The add-on it is for; `None` when it is the cluster's own.
+    pub(crate) addon: Option<String>,
+    pub(crate) signer: String,
+    pub(crate) subject: Subject,
+    /// The life time to ask for, in seconds; `None` leaves it to the hub.
+    pub(crate) expiration_seconds: Option<i32>,
+    pub(crate) secret: ObjectKey,
+    /// What the secret is to hold besides certificate and key.
+    pub(crate) beside: BTreeMap<&'static str, String>,
+}
+
+impl Wanted {
+    /// The agent's own certificate, kept in `namespace`. Without a kubeconfig the one in the secret is let be.
+    pub(crate) fn own(names: &Names, namespace: &str, kubeconfig: Option<String>, seconds: Option<i32>) -> Self {
+        let own = [(KEY_CLUSTER_NAME, names.cluster.clone()), (KEY_AGENT_NAME, names.agent.clone())];
+        Self {
+            cluster: names.cluster.clone(),
+            addon: None,
+            signer: signers::KUBE_API_SERVER_CLIENT.into(),
+            subject: names.subject(),
+            expiration_seconds: seconds,
+            secret: ObjectKey::new(namespace, secrets::HUB_KUBECONFIG),
+            beside: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
+        }
+    }
+
+    /// What goes with the certificate.
+    pub(super) fn additional(&self) -> BTreeMap<String, ByteString> {
+        let data = |text: &String| ByteString(text.clone().into_bytes());
+        self.beside.iter().map(|(key, text)| ((*key).to_owned(), data(text))).collect()
+    }
+
+    /// All that the secret is to hold.
+    pub(super) fn secret_data(&self, credentials: &Credentials) -> BTreeMap<String, ByteString> {
+        let mut data = self.additional();
+        data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
+        data.insert(KEY_TLS_KEY.into(), ByteString(credentials.key.clone().into_bytes()));
+        data
+    }
+
+    pub(super) fn generate_name(&self) -> String {
+        match &self.addon {
+            Some(addon) => components::addon_csr_generate_name(&self.cluster, addon),
+            None => components::cluster_csr_generate_name(&self.cluster),
+        }
+    }
+
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        let addon = self.addon.clone().map(|addon| (labels::ADDON_NAME.to_owned(), addon));
+        [(labels::CLUSTER_NAME.to_owned(), self.cluster.clone())].into_iter().chain(addon).collect()
+    }
+
+    pub(super) fn dns_names(&self) -> Vec<String> {
+        self.addon.iter().map(|addon| identities::addon_dns_name(addon)).collect()
+    }
+
+    /// Whether a request is for the same signer and the same party: the cluster itself, or one of its add-ons.
+    pub(super) fn is_asked_for_by(&self, request: &CertificateSigningRequest) -> bool {
+        request.spec.signer_name == self.signer && party(request) == self.addon.as_deref()
+    }
+
+    /// Who has to approve the request, for people.
+    pub(super) fn approval(&self) -> String {
+        match &self.addon {
+            Some(addon) => format!("the manager of add-on {addon} or an admin of the hub approves"),
+            None => {
+                format!("an admin of the hub approves with: clusteradm accept --clusters {}", self.cluster)
+            }
+        }
+    }
+}
+
+/// The add-on that a request is for; `None` for one of the cluster itself.
+pub(super) fn party(request: &CertificateSigningRequest) -> Option<&str> {
+    request.metadata.labels.as_ref()?.get(labels::ADDON_NAME).map(String::as_str)
+}
