@@ -72,7 +72,7 @@ async fn accept(context: Context, tcp: TcpListener, acceptor: TlsAcceptor, done:
         let (stream, peer) = match tcp.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                warn!(%error, "cannot accept a connection for probes and metrics, trying again");
+                warn!(%error, "cannot accept a connection, trying again");
                 sleep(PAUSE).await;
                 continue;
             }

@@ -1,4 +1,5 @@
-//! The listener for probes and metrics: `/healthz`, `/livez`, `/readyz`, `/metrics`, over HTTPS.
+//! The listener for probes and metrics: `/healthz`, `/livez`, `/readyz`, `/metrics`, over HTTPS. A
+//! server of something else serves its own [`Router`] the same way, by [`serve_router`].
 //!
 //! Probes are open. Metrics are for those whom the API server knows and lets `get` the non-resource
 //! URL `/metrics`, by [`Access`]. The certificate is one that the process makes for itself, or one
@@ -9,7 +10,7 @@ mod certificate;
 mod listener;
 mod tls;
 
-use std::{fmt::Write as _, net::SocketAddr, sync::Arc};
+use std::{fmt::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -19,8 +20,8 @@ use axum::{
     routing::get,
 };
 use kube::Client;
-use tokio::net::TcpListener;
-use tracing::{error, info};
+use tokio::{net::TcpListener, time::sleep};
+use tracing::{error, info, warn};
 
 pub use self::{
     access::Access,
@@ -46,9 +47,7 @@ pub struct ListenError {
 /// # Errors
 /// [`ListenError`] when the address is taken or not one of this machine.
 pub async fn serve(context: &Context, address: &str, tls: &Tls, client: Client) -> Result<SocketAddr, ListenError> {
-    let failed = |source| ListenError { address: address.into(), source };
-    let tcp = TcpListener::bind(address).await.map_err(failed)?;
-    let local = tcp.local_addr().map_err(failed)?;
+    let (tcp, local) = bind(address).await?;
     info!(address = %local, "serving /healthz, /livez, /readyz and /metrics");
     let router = router(context.clone(), Access::new(client));
     let listener = TlsListener::start(context, tcp, local, tls);
@@ -60,14 +59,77 @@ pub async fn serve(context: &Context, address: &str, tls: &Tls, client: Client) 
     Ok(local)
 }
 
+/// How long requests in progress have to be finished when the context ends.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves `router`, called `what` in the log, on `address` until the context ends: over HTTPS, or
+/// without `tls` over HTTP. Requests in progress are finished then, within ten seconds. Returns the
+/// address it listens on.
+///
+/// # Errors
+/// [`ListenError`] when the address is taken or not one of this machine.
+pub async fn serve_router(
+    context: &Context,
+    address: &str,
+    tls: Option<&Tls>,
+    router: Router,
+    what: &'static str,
+) -> Result<SocketAddr, ListenError> {
+    let (tcp, local) = bind(address).await?;
+    info!(address = %local, "serving {what}");
+    match tls {
+        Some(tls) => serve_gracefully(context, TlsListener::start(context, tcp, local, tls), router, what),
+        None => serve_gracefully(context, tcp, router, what),
+    }
+    Ok(local)
+}
+
+fn serve_gracefully<L>(context: &Context, listener: L, router: Router, what: &'static str)
+where
+    L: axum::serve::Listener<Addr = SocketAddr>,
+{
+    let (ended, limit) = (context.clone(), context.clone());
+    context.spawn_to_completion(async move {
+        let serve =
+            axum::serve(listener, router).with_graceful_shutdown(async move { ended.ended().await }).into_future();
+        tokio::select! {
+            served = serve => if let Err(error) = served {
+                error!(%error, "the listener for {what} ended");
+            },
+            () = async { limit.ended().await; sleep(GRACE).await } => {
+                warn!("requests to {what} were not finished in time");
+            }
+        }
+    });
+}
+
+async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ListenError> {
+    let failed = |source| ListenError { address: address.into(), source };
+    let tcp = TcpListener::bind(address).await.map_err(failed)?;
+    let local = tcp.local_addr().map_err(failed)?;
+    Ok((tcp, local))
+}
+
 /// The routes, for tests and for servers that have more to serve.
 pub fn router(context: Context, access: Access) -> Router {
-    let probes = Router::new()
+    let metrics = Router::new().route("/metrics", get(metrics)).with_state((context.clone(), Arc::new(access)));
+    probes(context).merge(metrics)
+}
+
+/// The routes of the probes alone.
+pub fn probes(context: Context) -> Router {
+    Router::new()
         .route("/healthz", get(healthz))
         .route("/livez", get(healthz))
         .route("/readyz", get(readyz))
-        .with_state(context.clone());
-    probes.merge(Router::new().route("/metrics", get(metrics)).with_state((context, Arc::new(access))))
+        .with_state(context)
+}
+
+/// The route of the metrics alone, open to all: for a process that cannot ask an API server who may
+/// see them.
+pub fn open_metrics(context: Context) -> Router {
+    let answer = |State(context): State<Context>| async move { encoded(&context) };
+    Router::new().route("/metrics", get(answer)).with_state(context)
 }
 
 async fn healthz(State(context): State<Context>) -> (StatusCode, String) {
@@ -103,16 +165,18 @@ fn answer(good: bool, report: String) -> (StatusCode, String) {
 
 async fn metrics(State((context, access)): State<(Context, Arc<Access>)>, headers: HeaderMap) -> Response {
     match access.check(bearer_token(&headers), "/metrics").await {
-        Ok(()) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], context.metrics().encode()).into_response()
-        }
+        Ok(()) => encoded(&context),
         Err(refusal @ Refusal::Unknown(_)) => {
             let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
             (StatusCode::UNAUTHORIZED, challenge, format!("{refusal}\n")).into_response()
         }
         Err(refusal @ Refusal::Forbidden(_)) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
     }
+}
+
+fn encoded(context: &Context) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], context.metrics().encode()).into_response()
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {

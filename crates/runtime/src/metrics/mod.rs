@@ -35,6 +35,7 @@ pub struct Metrics {
     writes: Family<Write, Counter>,
     certificates: Family<OfCertificate, Gauge<f64, AtomicU64>>,
     leading: Family<OfLock, Gauge>,
+    webhook_requests: Family<WebhookRequest, Counter>,
     gauges: Gauges,
 }
 
@@ -64,6 +65,12 @@ struct OfLock {
     lock: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WebhookRequest {
+    path: &'static str,
+    result: &'static str,
+}
+
 /// A write to an API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Write {
@@ -87,6 +94,7 @@ impl Default for Metrics {
             writes: register(&mut registry, &reference::WRITES, Family::default()),
             certificates: register(&mut registry, &reference::CERTIFICATES, Family::default()),
             leading: register(&mut registry, &reference::LEADING, Family::default()),
+            webhook_requests: register(&mut registry, &reference::WEBHOOK_REQUESTS, Family::default()),
             registry,
         }
     }
@@ -127,6 +135,11 @@ impl Metrics {
     /// Takes in whether this process leads by a lock.
     pub(crate) fn leads(&self, lock: &str, leads: bool) {
         self.leading.get_or_create(&OfLock { lock: lock.into() }).set(leads.into());
+    }
+
+    /// Counts an answer of a webhook: `success`, `failure` or `refused`.
+    pub fn webhook_answered(&self, path: &'static str, result: &'static str) {
+        self.webhook_requests.get_or_create(&WebhookRequest { path, result }).inc();
     }
 
     pub(crate) fn wrote(&self, write: &Write) {
@@ -183,6 +196,7 @@ mod tests {
         metrics.wrote(&Write { verb: "patch", group: String::new(), resource, code: "200".into() });
         metrics.certificate_expires("hub-client", Timestamp::from_second(1_700_000_000).unwrap());
         metrics.leads("some-lock", true);
+        metrics.webhook_answered("/convert", "success");
         metrics
     }
 

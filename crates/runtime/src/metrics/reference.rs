@@ -109,6 +109,20 @@ pub(super) const LEADING: About = About {
     note: "1 or 0. The sum over all replicas is 1, or 0 while leadership changes hands.",
 };
 
+pub(super) const WEBHOOK_REQUESTS: About = About {
+    name: "ocm_webhook_requests",
+    kind: Kind::Counter,
+    labels: &[
+        Label { name: "path", note: "the path of the webhook, such as `/convert`" },
+        Label {
+            name: "result",
+            note: "`success`, `failure` when the answer is no, or `refused` when it was no question",
+        },
+    ],
+    help: "Requests of API servers to webhooks",
+    note: "`refused` should stay 0: an API server does not send what it refuses.",
+};
+
 /// All of them, in the order in which the page has them.
 pub(super) const ALL: &[&About] = &[
     &RECONCILES,
@@ -120,6 +134,7 @@ pub(super) const ALL: &[&About] = &[
     &WRITES,
     &CERTIFICATES,
     &LEADING,
+    &WEBHOOK_REQUESTS,
     &BUILD,
 ];
 
@@ -177,5 +192,6 @@ const HEAD: &str = "\
 # Metrics
 
 `ocm hub` and `ocm agent` serve these under `/metrics`, in the OpenMetrics text format, to those who may `get` the
-non-resource URL `/metrics`. A histogram has `_sum` and `_count` beside `_bucket`.
+non-resource URL `/metrics`; `ocm webhook` serves them on a port of their own, over HTTP, to all. A histogram has `_sum` and
+`_count` beside `_bucket`.
 ";
