@@ -22,6 +22,8 @@ struct Rule {
 const IO: &[&str] = &["tokio", "tokio-util", "kube", "kube-client", "kube-runtime", "hyper", "hyper-util", "reqwest"];
 
 const EVERYTHING: &[&str] = &[
+    "helloworld",
+    "ocm-addon",
     "ocm-agent",
     "ocm-api",
     "ocm-apimachinery",
@@ -69,6 +71,20 @@ const RULES: &[Rule] = &[
         tests: &["ocm-testing"],
         banned: &[],
         why: "hub and agent meet only through the API, as OCM's own do with ours",
+    },
+    Rule {
+        package: "ocm-addon",
+        allowed: &["ocm-runtime", "ocm-apimachinery", "ocm-api"],
+        tests: &["ocm-testing"],
+        banned: &[],
+        why: "it is for other people's add-ons, which run beside any hub and any agent",
+    },
+    Rule {
+        package: "helloworld",
+        allowed: &["ocm-addon"],
+        tests: &["ocm-testing"],
+        banned: &[],
+        why: "an example can do what an author can, and no more",
     },
     Rule {
         package: "ocm-server",

@@ -28,5 +28,5 @@ pub mod feature_gates;
 mod names;
 pub use names::{
     annotations, authorization, components, conditions, finalizers, identities, labels, leases, limits, namespaces,
-    rbac, reasons, secrets, signers, taints, webhooks,
+    rbac, reasons, secrets, signers, taints, webhooks, works,
 };

@@ -15,14 +15,14 @@
 //! | [`conditions`] | setting `metav1.Condition`s without losing transition times |
 //! | [`events`] | Kubernetes Events in the form OCM writes them |
 //! | [`pki`] | keys, certificate signing requests, certificates |
-//! | [`kubeconfig`] | reading and writing kubeconfig files |
+//! | [`kubeconfig`], [`credentials`] | reading kubeconfig files, and taking up renewed credentials |
 //! | [`leader`] | leader election: work that runs while a lease is held |
 //! | [`health`], [`metrics`], [`admin`] | the listener for probes and metrics |
-//! | [`feature_gates`], [`logs`] | arguments and logs that every command shares |
+//! | [`feature_gates`], [`logs`], [`process`] | arguments, logs, signals that every command shares |
 //!
 //! Nothing here knows what OCM is. Nothing here is global: many hubs and agents run in one process,
-//! each with a [`Context`] of its own. The exceptions are [`logs::init`] and
-//! [`client::install_crypto_provider`], which a binary calls once.
+//! each with a [`Context`] of its own. The exceptions are [`process`], [`logs::init`]
+//! and [`client::install_crypto_provider`], which a binary calls once.
 
 pub mod admin;
 pub mod client;
@@ -30,6 +30,7 @@ pub mod clock;
 pub mod conditions;
 pub mod context;
 pub mod controller;
+pub mod credentials;
 pub mod error;
 pub mod events;
 pub mod feature_gates;
@@ -39,6 +40,7 @@ pub mod leader;
 pub mod logs;
 pub mod metrics;
 pub mod pki;
+pub mod process;
 pub mod queue;
 pub mod watch;
 pub mod write;

@@ -16,3 +16,4 @@ pub mod secrets;
 pub mod signers;
 pub mod taints;
 pub mod webhooks;
+pub mod works;

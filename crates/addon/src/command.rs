@@ -1,0 +1,248 @@
+//! A small frame for the commands of an add-on: arguments, logs, signals, clients, leader election.
+//!
+//! [`ManagerArgs`] is the command that runs on the hub, [`AgentArgs`] the one on managed clusters. Both are
+//! [`clap::Args`], to be part of a program's command line, and both `run` to the program's end:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use clap::Parser;
+//! use ocm_addon::command::{AgentArgs, ManagerArgs};
+//!
+//! #[derive(Parser)]
+//! enum Hello {
+//!     /// Run on the hub
+//!     Manager(ManagerArgs),
+//!     /// Run on a managed cluster
+//!     Agent(AgentArgs),
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     match Hello::parse() {
+//!         Hello::Manager(args) => args.run("hello", |manager| Ok(manager)),
+//!         Hello::Agent(args) => args.run("hello", |agent| async move { Ok(agent.until_the_end().await) }),
+//!     }
+//! }
+//! ```
+
+use std::{
+    fmt,
+    future::Future,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use kube::Client;
+use ocm_runtime::{
+    Clock, Context,
+    admin::{self, Tls, TlsOptions},
+    client::Endpoint,
+    credentials,
+    error::chain,
+    kubeconfig,
+    leader::{self, Lock, Settings, identity},
+    process,
+};
+
+use crate::{AddonError, AddonManager, LeaseUpdater};
+
+/// Where a manager is elected when it is not told, and not in a pod.
+const DEFAULT_NAMESPACE: &str = "open-cluster-management";
+
+/// Arguments of an add-on's manager.
+#[derive(Clone, Debug, Args)]
+pub struct ManagerArgs {
+    /// Kubeconfig of the hub; in a pod its service account is the default
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Namespace of this manager, in which it is elected; in a pod its own is the default
+    #[arg(long, value_name = "NAMESPACE")]
+    component_namespace: Option<String>,
+
+    /// Work only while elected; for several replicas
+    #[arg(long)]
+    enable_leader_election: bool,
+
+    /// Address to serve /healthz, /livez, /readyz and /metrics on, over HTTPS
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
+    listen: String,
+
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+/// Arguments of an add-on's agent.
+#[derive(Clone, Debug, Args)]
+pub struct AgentArgs {
+    /// Kubeconfig of the hub, from the secret that the cluster's agent keeps for this one
+    #[arg(long, value_name = "FILE")]
+    hub_kubeconfig: PathBuf,
+
+    /// Kubeconfig of the managed cluster; in a pod its service account is the default
+    #[arg(long, value_name = "FILE")]
+    managed_kubeconfig: Option<PathBuf>,
+
+    /// Name of the managed cluster
+    #[arg(long, value_name = "NAME")]
+    cluster_name: String,
+
+    /// Namespace of this agent on the managed cluster
+    #[arg(long, value_name = "NAMESPACE", default_value = ocm_api::namespaces::AGENT_ADDON)]
+    addon_namespace: String,
+
+    /// Name of the add-on, where it is not installed under its usual one
+    #[arg(long, value_name = "NAME")]
+    addon_name: Option<String>,
+
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+struct LogArgs {
+    /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
+    verbosity: u8,
+}
+
+impl ManagerArgs {
+    /// Runs a manager until the process is asked to end, and says on stderr why it could not. `component` names it in
+    /// requests, and the lease by which it is elected; `add` gives it its add-ons.
+    pub fn run<A>(self, component: &str, add: A) -> ExitCode
+    where
+        A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
+    {
+        process::start_logs(self.logs.verbosity);
+        finish(process::block_on(Box::pin(self.manage(component, add))))
+    }
+
+    async fn manage<A>(self, component: &str, add: A) -> Result<(), AddonError>
+    where
+        A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
+    {
+        let context = Context::new();
+        process::end_on_signal(&context)?;
+        let endpoint = connect(&context, self.kubeconfig.as_deref(), component).await?;
+        let client = endpoint.client(component)?;
+        let tls = Tls::new(&TlsOptions { host: process::host(), ..TlsOptions::default() }, &Clock::System)?;
+        admin::serve(&context, &self.listen, &tls, client.clone()).await?;
+        if self.enable_leader_election {
+            self.lead(&context, component, client, add).await?;
+        } else {
+            add(AddonManager::new(client))?.run(&context).await;
+        }
+        context.stop().await;
+        Ok(())
+    }
+
+    async fn lead<A>(self, context: &Context, component: &str, client: Client, add: A) -> Result<(), AddonError>
+    where
+        A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
+    {
+        let namespace = self.component_namespace.or_else(process::pod_namespace);
+        let namespace = namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.into());
+        let lock = Lock { namespace, name: component.into(), identity: identity(&process::host()) };
+        let work = |term: Context| {
+            let manager = add(AddonManager::new(client.clone()));
+            async move {
+                manager?.run(&term).await;
+                Ok::<_, AddonError>(())
+            }
+        };
+        leader::lead(context, client.clone(), lock, Settings::default(), work).await
+    }
+}
+
+/// What an add-on's agent has to work with.
+#[derive(Clone)]
+pub struct Agent {
+    /// Ends when the process is asked to.
+    pub context: Context,
+    /// The hub, as the add-on's identity. Renewed credentials are taken up without an interruption.
+    pub hub: Client,
+    /// The managed cluster, as the agent's service account.
+    pub managed: Client,
+    /// Name of the managed cluster, and of its namespace on the hub.
+    pub cluster: String,
+    /// Name of the add-on.
+    pub addon: String,
+    /// Namespace of the agent on the managed cluster.
+    pub namespace: String,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("cluster", &self.cluster).field("addon", &self.addon).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// The lease by which the agent says that it is well.
+    #[must_use]
+    pub fn lease_updater(&self) -> LeaseUpdater {
+        LeaseUpdater::new(self.managed.clone(), &self.addon, &self.namespace)
+    }
+
+    /// Waits until the process is asked to end.
+    pub async fn until_the_end(&self) {
+        self.context.ended().await;
+    }
+}
+
+impl AgentArgs {
+    /// Runs `work` to its end, and says on stderr why it failed. `addon` is the add-on's usual name.
+    pub fn run<W, F>(self, addon: &str, work: W) -> ExitCode
+    where
+        W: FnOnce(Agent) -> F,
+        F: Future<Output = Result<(), AddonError>>,
+    {
+        process::start_logs(self.logs.verbosity);
+        finish(process::block_on(Box::pin(self.work(addon, work))))
+    }
+
+    async fn work<W, F>(self, addon: &str, work: W) -> Result<(), AddonError>
+    where
+        W: FnOnce(Agent) -> F,
+        F: Future<Output = Result<(), AddonError>>,
+    {
+        let context = Context::new();
+        process::end_on_signal(&context)?;
+        let managed = connect(&context, self.managed_kubeconfig.as_deref(), addon).await?;
+        let hub = connect(&context, Some(&self.hub_kubeconfig), addon).await?;
+        let agent = Agent {
+            hub: hub.client(addon)?,
+            managed: managed.client(addon)?,
+            cluster: self.cluster_name,
+            addon: self.addon_name.unwrap_or_else(|| addon.to_owned()),
+            namespace: self.addon_namespace,
+            context: context.clone(),
+        };
+        let outcome = work(agent).await;
+        context.stop().await;
+        outcome
+    }
+}
+
+/// Connects to a cluster, and checks that it answers. Credentials from files are followed.
+async fn connect(context: &Context, path: Option<&Path>, user_agent: &str) -> Result<Endpoint, AddonError> {
+    let endpoint = Endpoint::new(&kubeconfig::load(path).await?)?.counted(context);
+    process::reach(&endpoint, path, user_agent).await?;
+    if let Some(path) = path {
+        credentials::follow(context, &endpoint, path);
+    }
+    Ok(endpoint)
+}
+
+fn finish(outcome: Result<Result<(), AddonError>, std::io::Error>) -> ExitCode {
+    let error = match outcome {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(error)) => error,
+        Err(error) => error.into(),
+    };
+    // Where stderr is closed there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "error: {}", chain(&*error));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,216 @@
+//! [`LeaseUpdater`]: how an agent says that it is well.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, OwnerReference},
+};
+use kube::{Api, Client, api::ObjectMeta};
+use ocm_api::limits::{LEASE_DURATION_SECONDS, LEASE_JITTER};
+use ocm_runtime::{
+    Context, Error,
+    error::{chain, found},
+    write,
+};
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+/// How often the lease is renewed; up to a quarter is added at random, so that a fleet spreads out.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The first try again after a failure; the pause doubles up to [`PERIOD`].
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+type Check = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// Renews an agent's lease every minute while the agent is well.
+///
+/// The lease has the add-on's name and is in the agent's namespace on the managed cluster: there the cluster's own agent
+/// looks for it, and makes condition `Available` of it on the hub. A lease that was not renewed for five minutes makes the
+/// add-on unavailable.
+///
+/// ```
+/// # fn example(client: kube::Client, context: &ocm_runtime::Context) {
+/// use ocm_addon::LeaseUpdater;
+///
+/// LeaseUpdater::new(client, "hello", "default").health_check(|| async { true }).spawn(context);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LeaseUpdater {
+    leases: Api<Lease>,
+    name: String,
+    namespace: String,
+    checks: Vec<Check>,
+    owner: Option<OwnerReference>,
+    hub: Option<Hub>,
+}
+
+#[derive(Clone)]
+struct Hub {
+    leases: Api<Lease>,
+    cluster: String,
+}
+
+impl fmt::Debug for LeaseUpdater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("LeaseUpdater");
+        debug.field("name", &self.name).field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl LeaseUpdater {
+    /// A lease of the add-on's name in the namespace of its agent. `client` is for the managed cluster, where it must be
+    /// allowed to get, create and patch leases in that namespace.
+    pub fn new(client: Client, addon: impl Into<String>, namespace: impl Into<String>) -> Self {
+        let namespace = namespace.into();
+        let leases = Api::namespaced(client, &namespace);
+        Self { leases, name: addon.into(), namespace, checks: Vec::new(), owner: None, hub: None }
+    }
+
+    /// Renews only while this says that the agent is well; of several checks, all must.
+    #[must_use]
+    pub fn health_check<F, W>(mut self, is_well: F) -> Self
+    where
+        F: Fn() -> W + Send + Sync + 'static,
+        W: Future<Output = bool> + Send + 'static,
+    {
+        self.checks.push(Arc::new(move || Box::pin(is_well())));
+        self
+    }
+
+    /// Lets the lease go with an object in the same namespace, such as the agent's Deployment. Otherwise the lease stays
+    /// when the add-on is removed.
+    #[must_use]
+    pub fn owned_by(mut self, owner: OwnerReference) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Renews a lease in the cluster's namespace on the hub instead, where the managed cluster has no leases or not that
+    /// namespace.
+    #[must_use]
+    pub fn hub_fallback(mut self, hub: Client, cluster: impl Into<String>) -> Self {
+        let cluster = cluster.into();
+        self.hub = Some(Hub { leases: Api::namespaced(hub, &cluster), cluster });
+        self
+    }
+
+    /// Renews the lease now and from now on, until `context` ends.
+    pub fn spawn(self, context: &Context) {
+        let clock = context.clock().clone();
+        context.spawn(async move {
+            let mut failures = 0;
+            loop {
+                failures = match self.renew(clock.now()).await {
+                    Ok(()) => 0,
+                    Err(error) => {
+                        warn!(error = %chain(&error), lease = self.name, "cannot renew the add-on's lease, trying again");
+                        failures + 1
+                    }
+                };
+                sleep(pause(failures, rand::random())).await;
+            }
+        });
+    }
+
+    /// Renews the lease once, if the agent is well.
+    async fn renew(&self, now: Timestamp) -> Result<(), Error> {
+        for check in &self.checks {
+            if !check().await {
+                warn!(lease = self.name, "the agent is not well, so its lease is not renewed");
+                return Ok(());
+            }
+        }
+        match (&self.hub, self.renew_in(&self.leases, &self.namespace, self.owner.as_ref(), now).await) {
+            (Some(hub), Err(error)) if error.is_not_found() => {
+                debug!(lease = self.name, "the managed cluster takes no lease, renewing one on the hub");
+                self.renew_in(&hub.leases, &hub.cluster, None, now).await
+            }
+            (_, renewed) => renewed,
+        }
+    }
+
+    async fn renew_in(
+        &self,
+        leases: &Api<Lease>,
+        namespace: &str,
+        owner: Option<&OwnerReference>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let known = write::get(leases, &self.name).await?;
+        match known {
+            Some(old) => found(write::patch(leases, &old, &renewed(old.clone(), owner, now)).await).map(|_| ()),
+            None => {
+                let metadata = ObjectMeta {
+                    name: Some(self.name.clone()),
+                    namespace: Some(namespace.into()),
+                    ..ObjectMeta::default()
+                };
+                let lease = renewed(Lease { metadata, spec: None }, owner, now);
+                write::create(leases, &lease).await.map(|_| ())
+            }
+        }
+    }
+}
+
+fn renewed(mut lease: Lease, owner: Option<&OwnerReference>, now: Timestamp) -> Lease {
+    let spec = lease.spec.get_or_insert_with(|| LeaseSpec {
+        lease_duration_seconds: Some(LEASE_DURATION_SECONDS),
+        ..LeaseSpec::default()
+    });
+    spec.renew_time = Some(MicroTime(now));
+    if let Some(owner) = owner {
+        lease.metadata.owner_references = Some(vec![owner.clone()]);
+    }
+    lease
+}
+
+/// How long until the next renewal; `random` is from 0 to 1.
+fn pause(failures: u32, random: f64) -> Duration {
+    let base = match failures {
+        0 => PERIOD,
+        _ => FIRST_RETRY.saturating_mul(1 << (failures - 1).min(10)).min(PERIOD),
+    };
+    base.mul_f64(1.0 + LEASE_JITTER * random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap()
+    }
+
+    #[test]
+    fn a_new_lease_lasts_a_minute_and_a_known_one_only_gets_the_time() {
+        let spec = renewed(Lease::default(), None, now()).spec.unwrap();
+        assert_eq!((spec.lease_duration_seconds, spec.renew_time), (Some(60), Some(MicroTime(now()))));
+        let known = Lease {
+            spec: Some(LeaseSpec { lease_duration_seconds: Some(7), ..Default::default() }),
+            ..Default::default()
+        };
+        let again = renewed(known, None, now());
+        assert_eq!(again.spec.unwrap().lease_duration_seconds, Some(7));
+        assert_eq!(again.metadata.owner_references, None);
+    }
+
+    #[test]
+    fn the_lease_goes_with_its_owner() {
+        let owner = OwnerReference { name: "hello-agent".into(), ..OwnerReference::default() };
+        let lease = renewed(Lease::default(), Some(&owner), now());
+        assert_eq!(lease.metadata.owner_references, Some(vec![owner]));
+    }
+
+    #[test]
+    fn it_is_renewed_every_minute_and_a_quarter_at_most_and_sooner_after_a_failure() {
+        assert_eq!(pause(0, 0.0), Duration::from_secs(60));
+        assert_eq!(pause(0, 1.0), Duration::from_secs(75));
+        let retries: Vec<_> = (1..9).map(|failures| pause(failures, 0.0).as_secs()).collect();
+        assert_eq!(retries, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+}

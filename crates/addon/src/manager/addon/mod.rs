@@ -1,0 +1,125 @@
+//! Brings an add-on to a cluster: identity and rights of its agent, its works, and what the status says of them.
+//!
+//! One controller for all of it, so that a new add-on on a cluster takes one write of its status. OCM has two, which write
+//! the same in the end.
+//!
+//! | verb | |
+//! | --- | --- |
+//! | `observe` | the add-on, its cluster, its works, and what its author wants there ([`Rendered`]) |
+//! | `plan` | finalizers, identity ([`registration`]), works ([`works`](super::works)) |
+//! | `apply` | rights on the hub, then works |
+//! | `report` | conditions `RegistrationApplied` and `ManifestApplied`, registrations, namespace, health check |
+
+mod apply;
+mod memory;
+mod observe;
+mod plan;
+mod registration;
+mod report;
+#[cfg(test)]
+mod testing;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use kube::Client;
+use ocm_api::{cluster::v1::ManagedCluster, labels, work::v1::ManifestWork};
+use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, error::found, write};
+
+use self::{apply::Applied, memory::Memory, observe::Observed, plan::Plan};
+use super::served::Served;
+
+/// See the module.
+pub(crate) struct AddonController {
+    client: Client,
+    served: Arc<BTreeMap<String, Arc<Served>>>,
+    clusters: Cache<ManagedCluster>,
+    memory: Memory,
+}
+
+impl AddonController {
+    pub(crate) fn new(
+        client: Client,
+        served: Arc<BTreeMap<String, Arc<Served>>>,
+        clusters: Cache<ManagedCluster>,
+    ) -> Self {
+        Self { client, served, clusters, memory: Memory::default() }
+    }
+
+    /// A new cluster, or one that changed in a way that matters to the add-on.
+    fn wire_clusters(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        let served = self.served.clone();
+        wiring.on(&self.clusters, move |change| {
+            let cluster = change.object().metadata.name.clone().unwrap_or_default();
+            let concerned = served.iter().filter(|(_, served)| concerns(served, change));
+            concerned.map(|(addon, _)| ObjectKey::new(&*cluster, addon)).collect::<Vec<_>>()
+        });
+    }
+}
+
+impl Controller for AddonController {
+    const NAME: &'static str = "addon-deploy";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        self.wire_clusters(wiring);
+        for served in self.served.values() {
+            wiring.on(&served.addons, |change| [ObjectKey::of(&**change.object())]);
+            wiring.on(&served.works, |change| is_news(change).then(|| addon_of(change.object())).flatten());
+        }
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {
+        Ok(self.look(key).await)
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan::plan(observed)
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, Error> {
+        self.write(observed, plan).await
+    }
+
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next, Error> {
+        let next = applied.next();
+        let new = report::with_status(observed, applied, now);
+        let api = kube::Api::namespaced(self.client.clone(), &observed.key.namespace);
+        // Fine when the add-on is gone by now.
+        if let Some(Some(written)) = found(write::patch_status(&api, &*observed.addon, &new).await)? {
+            observed.served.addons.learn(written);
+        }
+        Ok(next)
+    }
+}
+
+fn concerns(served: &Served, change: Change<'_, ManagedCluster>) -> bool {
+    match change {
+        Change::Added(_) => true,
+        Change::Updated { old, new } => served.options.cluster_filter.as_ref().is_some_and(|matters| matters(old, new)),
+        Change::Deleted(_) => false,
+    }
+}
+
+/// The add-on that a work belongs to. Works for a cluster that hosts an agent lie elsewhere, and are none of ours.
+fn addon_of(work: &ManifestWork) -> Option<ObjectKey> {
+    let labels = work.metadata.labels.as_ref()?;
+    let is_elsewhere = labels.contains_key(labels::ADDON_NAMESPACE);
+    let addon = labels.get(labels::ADDON_NAME).filter(|_| !is_elsewhere)?;
+    Some(ObjectKey::new(work.metadata.namespace.clone()?, addon))
+}
+
+/// Everything about a work but what its agent reports of single objects.
+fn is_news(change: Change<'_, ManifestWork>) -> bool {
+    let Change::Updated { old, new } = change else { return true };
+    let (before, after) = (&old.metadata, &new.metadata);
+    old.spec != new.spec
+        || report::applied(old) != report::applied(new)
+        || before.labels != after.labels
+        || before.owner_references != after.owner_references
+        || before.deletion_timestamp != after.deletion_timestamp
+}

@@ -1,0 +1,122 @@
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_runtime::conditions::Finding;
+use serde_json::json;
+
+use super::{
+    super::testing::{config_map, now, observed, served, work},
+    *,
+};
+use crate::AgentAddonOptions;
+
+fn refusal(observed: &Observed) -> String {
+    match plan(observed).deploy {
+        Deploy::Refused(reason) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn hook() -> serde_json::Value {
+    let metadata = json!({"name": "clean-up", "annotations": {(annotations::ADDON_PRE_DELETE): ""}});
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata})
+}
+
+#[test]
+fn a_new_add_on_gets_its_identity_and_its_work_at_once() {
+    let plan = plan(&observed());
+    assert!(matches!(&plan.registration, Registering::As(wanted) if wanted.identity.is_some()));
+    assert!(matches!(&plan.deploy, Deploy::Works(steps) if matches!(steps[..], [Step::Create(_)])));
+    assert_eq!(plan.finalizers, None);
+}
+
+#[test]
+fn before_the_hub_has_taken_it_on_nothing_happens() {
+    let unowned = observed().with_addon(|addon| addon.metadata.owner_references = None);
+    let nothing = Plan { finalizers: None, registration: Registering::Nothing, deploy: Deploy::Nothing };
+    assert_eq!(plan(&unowned), nothing);
+    let anothers =
+        observed().with_addon(|addon| addon.metadata.owner_references.as_mut().unwrap()[0].name = "b".into());
+    assert_eq!(plan(&anothers), nothing);
+}
+
+#[test]
+fn an_add_on_that_was_registered_earlier_keeps_being_deployed_without_its_owner() {
+    let finding = Finding::is_false("RegistrationApplied", "R", "");
+    let orphan = observed()
+        .with_addon(|addon| addon.metadata.owner_references = None)
+        .with_status(|status| status.conditions = vec![finding.at(now(), None)]);
+    assert!(matches!(plan(&orphan).deploy, Deploy::Works(_)));
+}
+
+#[test]
+fn an_add_on_without_registration_needs_no_identity() {
+    let mut plain = observed();
+    plain.served = served(AgentAddonOptions::new("hello"));
+    assert_eq!(plan(&plain).registration, Registering::NotNeeded);
+}
+
+#[test]
+fn an_add_on_that_leaves_or_whose_cluster_leaves_is_not_deployed() {
+    assert_eq!(plan(&observed().deleting()).deploy, Deploy::Nothing);
+    assert_eq!(plan(&observed().deleting()).registration, Registering::Nothing);
+    let mut leaving = observed();
+    Arc::make_mut(&mut leaving.cluster).metadata.deletion_timestamp = Some(Time(now()));
+    assert_eq!(plan(&leaving).deploy, Deploy::Nothing);
+}
+
+#[test]
+fn an_error_of_the_author_and_a_bad_manifest_are_told_by_name_and_nothing_is_written() {
+    let mut failed = observed();
+    failed.rendered = Rendered::Failed("no licence".into());
+    assert!(refusal(&failed).contains("for cluster c1: no licence"), "{}", refusal(&failed));
+    let mut nameless = config_map("a");
+    nameless["metadata"]["name"] = json!("");
+    let bad = refusal(&observed().rendering(vec![config_map("b"), nameless]));
+    assert!(bad.contains("manifest 1 (ConfigMap default/) has no metadata.name"), "{bad}");
+}
+
+#[test]
+fn hosted_mode_is_refused_by_the_name_of_its_annotation() {
+    let hosted = observed().with_addon(|addon| {
+        addon.annotations_mut().insert(annotations::ADDON_HOSTING_CLUSTER.into(), "host".into());
+    });
+    assert!(refusal(&hosted).contains("addon.open-cluster-management.io/hosting-cluster-name"));
+    assert!(matches!(plan(&hosted).registration, Registering::Refused(reason) if reason.contains("host")));
+}
+
+#[test]
+fn hooks_are_refused_and_hold_the_finalizer_that_waits_for_them() {
+    let held = |observed: Observed| {
+        observed.rendering(vec![config_map("a"), hook()]).with_addon(|addon| {
+            addon.metadata.finalizers = Some(vec![finalizers::ADDON_PRE_DELETE.into()]);
+        })
+    };
+    for observed in [held(observed()), held(observed().deleting())] {
+        assert!(refusal(&observed).contains("Job clean-up"), "{}", refusal(&observed));
+        assert_eq!(plan(&observed).finalizers, None);
+    }
+}
+
+#[test]
+fn a_finalizer_for_hooks_that_are_none_comes_off_with_old_ones_and_others_stay() {
+    let all = [finalizers::ADDON_PRE_DELETE, finalizers::ADDON_DEPRECATED[0], "example.com/mine"];
+    let finalized = |observed: Observed| {
+        observed.with_addon(|addon| addon.metadata.finalizers = Some(all.map(str::to_owned).to_vec()))
+    };
+    for observed in [finalized(observed()), finalized(observed().deleting())] {
+        assert_eq!(plan(&observed).finalizers, Some(vec!["example.com/mine".to_owned()]));
+    }
+    let mut failed = finalized(observed().deleting());
+    failed.rendered = Rendered::Failed("no licence".into());
+    assert_eq!(plan(&failed).finalizers, None, "nobody knows whether there are hooks");
+}
+
+#[test]
+fn while_a_work_of_the_add_on_is_being_deleted_none_is_made() {
+    let mut waiting = observed();
+    let mut leaving = work(None);
+    leaving.metadata.deletion_timestamp = Some(Time(now()));
+    waiting.works = vec![Arc::new(leaving)];
+    assert_eq!(plan(&waiting).deploy, Deploy::Nothing);
+}

@@ -1,0 +1,104 @@
+//! An add-on on a cluster, as tests want it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule,
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+};
+use kube::ResourceExt as _;
+use ocm_api::{
+    addon::v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnStatus},
+    cluster::v1::ManagedCluster,
+    labels,
+    work::v1::{Manifest, ManifestWork},
+};
+use ocm_runtime::{Cache, ObjectKey, conditions::Finding};
+use serde_json::{Value, json};
+
+use super::observe::{Observed, Rendered};
+use crate::{
+    AddonError, AgentAddonOptions, Installation, PermissionBuilder, Registration, agent::Render,
+    manager::served::Served,
+};
+
+pub(super) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_700_000_000).unwrap()
+}
+
+pub(super) fn options() -> AgentAddonOptions {
+    let permissions = PermissionBuilder::new().bind_role("r", vec![PolicyRule::default()]);
+    AgentAddonOptions::new("hello").registration(Registration::kube_client("agent").permissions(permissions))
+}
+
+struct Unused;
+
+impl Render for Unused {
+    fn render<'a>(&'a self, _: &'a Installation<'a>) -> BoxFuture<'a, Result<Vec<Manifest>, AddonError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+/// An add-on that the hub has taken on, with one ConfigMap to bring.
+pub(super) fn observed() -> Observed {
+    let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
+    addon.metadata.uid = Some("u".into());
+    let owner = OwnerReference { kind: "ClusterManagementAddOn".into(), name: "hello".into(), ..Default::default() };
+    addon.metadata.owner_references = Some(vec![owner]);
+    Observed {
+        key: ObjectKey::new("c1", "hello"),
+        served: served(options()),
+        addon: Arc::new(addon),
+        cluster: Arc::new(ManagedCluster::new("c1", Default::default())),
+        namespace: "default".into(),
+        works: Vec::new(),
+        rendered: Rendered::Objects(vec![config_map("a").into()]),
+    }
+}
+
+pub(super) fn served(options: AgentAddonOptions) -> Arc<Served> {
+    Arc::new(Served {
+        agent: Arc::new(Unused),
+        options,
+        addons: Cache::default(),
+        works: Cache::default(),
+        requests: Cache::default(),
+    })
+}
+
+impl Observed {
+    pub(super) fn with_addon(mut self, change: impl FnOnce(&mut ManagedClusterAddOn)) -> Self {
+        change(Arc::make_mut(&mut self.addon));
+        self
+    }
+
+    pub(super) fn with_status(self, change: impl FnOnce(&mut ManagedClusterAddOnStatus)) -> Self {
+        self.with_addon(|addon| change(addon.status.get_or_insert_default()))
+    }
+
+    pub(super) fn deleting(self) -> Self {
+        self.with_addon(|addon| addon.metadata.deletion_timestamp = Some(Time(now())))
+    }
+
+    pub(super) fn rendering(mut self, manifests: Vec<Value>) -> Self {
+        self.rendered = Rendered::Objects(manifests.into_iter().map(Manifest::from).collect());
+        self
+    }
+}
+
+pub(super) fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
+}
+
+/// A work as the cluster's agent has reported on it.
+pub(super) fn work(applied: Option<&'static str>) -> ManifestWork {
+    let mut work = ManifestWork::new("c1", "addon-hello-deploy-0", Default::default());
+    work.labels_mut().insert(labels::ADDON_NAME.into(), "hello".into());
+    work.metadata.generation = Some(2);
+    if let Some(status) = applied {
+        let finding = Finding { type_: "Applied", status, reason: "R", message: "its agent says so".into() };
+        work.status.get_or_insert_default().conditions = vec![finding.at(now(), Some(2))];
+    }
+    work
+}

@@ -1,0 +1,40 @@
+//! An add-on that a manager serves, with what it watches for it.
+
+use std::{fmt, sync::Arc};
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels, work::v1::ManifestWork};
+use ocm_runtime::{Cache, Watches, watch::Scope};
+
+use crate::agent::{AgentAddonOptions, Render};
+
+/// See the module. The watches bring what belongs to this add-on and nothing else, however much is on the hub.
+pub(crate) struct Served {
+    pub(crate) agent: Arc<dyn Render>,
+    pub(crate) options: AgentAddonOptions,
+    /// The add-on on each cluster.
+    pub(crate) addons: Cache<ManagedClusterAddOn>,
+    /// Its works on all clusters.
+    pub(crate) works: Cache<ManifestWork>,
+    /// Certificate requests of its agents.
+    pub(crate) requests: Cache<CertificateSigningRequest>,
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Served {
+    pub(crate) fn new(agent: Arc<dyn Render>, options: AgentAddonOptions, watches: &Watches) -> Self {
+        let labelled = || Scope::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
+        Self {
+            addons: watches.all(Scope::named(&options.name)),
+            works: watches.all(labelled()),
+            requests: watches.all(labelled()),
+            agent,
+            options,
+        }
+    }
+}

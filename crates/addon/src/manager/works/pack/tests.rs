@@ -1,0 +1,126 @@
+use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use serde_json::{Value, json};
+
+use super::{
+    super::{Frame, read},
+    *,
+};
+
+/// An object of about that many bytes.
+fn object(name: &str, size: usize) -> Value {
+    let data = json!({"x": "x".repeat(size.saturating_sub(100))});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": data})
+}
+
+fn plan(objects: Vec<Value>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
+    let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
+    addon.metadata.uid = Some("u".into());
+    let items = read(&objects.into_iter().map(Manifest::from).collect::<Vec<_>>()).unwrap();
+    steps(&Frame::new(&addon, &[], &items), items, known)
+}
+
+/// What is there after the steps.
+fn done(steps: Vec<Step>) -> Vec<Arc<ManifestWork>> {
+    let after = |step| match step {
+        Step::Create(work) | Step::Update { new: work, .. } => Some(Arc::new(*work)),
+        Step::Keep(work) => Some(work),
+        Step::Delete(_) => None,
+    };
+    steps.into_iter().filter_map(after).collect()
+}
+
+fn contents(works: &[Arc<ManifestWork>]) -> Vec<(String, Vec<String>)> {
+    let name = |manifest: &Manifest| manifest.value()["metadata"]["name"].as_str().unwrap().to_owned();
+    let names = |work: &ManifestWork| work.spec.workload.manifests.iter().map(name).collect();
+    works.iter().map(|work| (work.name_any(), names(work))).collect()
+}
+
+fn expected(works: &[(usize, &[&str])]) -> Vec<(String, Vec<String>)> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    works.iter().map(|(index, names)| (format!("addon-hello-deploy-{index}"), owned(names))).collect()
+}
+
+#[test]
+fn a_small_add_on_is_one_work_with_the_add_ons_label_and_owner_and_big_objects_first() {
+    let works = done(plan(vec![object("small", 200), object("big", 900), object("same", 200)], &[]));
+    assert_eq!(contents(&works), expected(&[(0, &["big", "small", "same"])]));
+    assert_eq!(works[0].namespace().as_deref(), Some("c1"));
+    assert_eq!(works[0].labels()["open-cluster-management.io/addon-name"], "hello");
+    let owner = serde_json::to_value(works[0].owner_references()).unwrap();
+    let controller = json!([{"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn",
+        "name": "hello", "uid": "u", "controller": true, "blockOwnerDeletion": true}]);
+    assert_eq!(owner, controller);
+    let spec = serde_json::to_value(&works[0].spec).unwrap();
+    assert_eq!(spec.as_object().unwrap().keys().collect::<Vec<_>>(), ["workload"]);
+}
+
+#[test]
+fn what_is_as_wanted_is_kept_and_no_object_is_no_work() {
+    let works = done(plan(vec![object("a", 200)], &[]));
+    assert_eq!(plan(vec![object("a", 200)], &works), [Step::Keep(works[0].clone())]);
+    assert_eq!(plan(vec![], &works), [Step::Delete(works[0].clone())]);
+    assert_eq!(plan(vec![], &[]), []);
+}
+
+#[test]
+fn a_changed_object_is_changed_in_its_place_and_one_that_is_no_longer_wanted_goes() {
+    let works = done(plan(vec![object("a", 900), object("b", 600), object("c", 300)], &[]));
+    let works = done(plan(vec![object("c", 400), object("a", 100)], &works));
+    assert_eq!(contents(&works), expected(&[(0, &["a", "c"])]));
+    assert_eq!(works[0].spec.workload.manifests[1].value(), object("c", 400));
+}
+
+#[test]
+fn objects_that_are_too_many_for_one_work_are_spread_big_ones_first_to_where_there_is_most_room() {
+    let third = BUDGET / 3;
+    let objects = vec![object("a", third + 9), object("b", third + 8), object("c", third + 7), object("d", 300)];
+    let works = done(plan(objects, &[]));
+    assert_eq!(contents(&works), expected(&[(0, &["a", "b"]), (1, &["c", "d"])]));
+}
+
+#[test]
+fn an_object_that_fills_more_than_the_budget_has_a_work_of_its_own() {
+    let works = done(plan(vec![object("a", 200), object("huge", BUDGET + 1000)], &[]));
+    assert_eq!(contents(&works), expected(&[(0, &["huge"]), (1, &["a"])]));
+}
+
+#[test]
+fn objects_stay_in_their_works_new_ones_fill_the_room_and_an_empty_work_goes() {
+    let half = BUDGET / 2 + 60;
+    let works = done(plan(vec![object("a", half + 2), object("b", half + 1), object("c", half)], &[]));
+    assert_eq!(contents(&works), expected(&[(0, &["a"]), (1, &["b"]), (2, &["c"])]));
+    let steps = plan(vec![object("b", half + 1), object("c", half), object("d", 300)], &works);
+    assert!(steps.contains(&Step::Keep(works[1].clone())), "b stays as it is");
+    let works = done(steps);
+    assert_eq!(contents(&works), expected(&[(0, &["d"]), (1, &["b"]), (2, &["c"])]), "an empty work is used again");
+    let works = done(plan(vec![object("c", half)], &works));
+    assert_eq!(contents(&works), expected(&[(2, &["c"])]));
+    let works = done(plan(vec![object("c", half), object("e", half)], &works));
+    assert_eq!(contents(&works), expected(&[(2, &["c"]), (1, &["e"])]), "number 2 is taken");
+}
+
+#[test]
+fn works_of_other_names_are_left_alone() {
+    let mut hook = ManifestWork::new("c1", "addon-hello-pre-delete", Default::default());
+    let mut other = ManifestWork::new("c1", "addon-hello-deploy-hosting-c1-0", Default::default());
+    for work in [&mut hook, &mut other] {
+        work.spec.workload.manifests = vec![object("a", 200).into()];
+    }
+    let works = done(plan(vec![object("a", 200)], &[Arc::new(hook), Arc::new(other)]));
+    assert_eq!(contents(&works), expected(&[(0, &["a"])]));
+}
+
+#[test]
+fn labels_and_owners_that_somebody_added_stay_and_what_is_ours_is_restored() {
+    let works = done(plan(vec![object("a", 200)], &[]));
+    let mut edited = ManifestWork::clone(&works[0]);
+    edited.labels_mut().insert("team".into(), "a".into());
+    edited.labels_mut().remove("open-cluster-management.io/addon-name");
+    edited.metadata.owner_references.as_mut().unwrap()[0].uid = "former".into();
+    edited.spec.workload.manifests.push(object("foreign", 200).into());
+    let works = done(plan(vec![object("a", 200)], &[Arc::new(edited)]));
+    assert_eq!(works[0].labels().len(), 2);
+    assert_eq!(works[0].owner_references().len(), 1);
+    assert_eq!(works[0].owner_references()[0].uid, "u");
+    assert_eq!(contents(&works), expected(&[(0, &["a"])]));
+}

@@ -1,0 +1,117 @@
+//! Whether a certificate request is that of an add-on's agent, for the identity it is to have.
+//!
+//! This decides who gets a certificate without an admin looking, so every rule must hold, and what cannot be read does
+//! not pass. Anybody may write labels; they only choose the add-on and the cluster whose identity the subject must then
+//! be. The requester is whom the API server has authenticated, and must be an agent of that cluster, by its whole name:
+//! an agent of `cluster10` is none of `cluster1`.
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::ResourceExt as _;
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn, annotations, cluster::v1::ManagedCluster, components, conditions::csr,
+    identities, labels, namespaces, signers,
+};
+use ocm_runtime::pki::{RequestError, Subject, parse_request};
+
+use super::Identity;
+
+/// A request that asks for the identity an add-on's agent is to have, and comes from an agent of its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The cluster.
+    pub cluster: &'a ManagedCluster,
+    /// The add-on on that cluster.
+    pub addon: &'a ManagedClusterAddOn,
+    /// The request.
+    pub request: &'a CertificateSigningRequest,
+    /// Who made it.
+    pub requester: &'a str,
+}
+
+/// Why a request is left for an admin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("its name does not begin with {NAME_PREFIX:?}")]
+    Name,
+    #[error("it is for signer {0}")]
+    OtherSigner(String),
+    #[error(transparent)]
+    Unreadable(#[from] RequestError),
+    #[error("its common name is {0:?}, which is not the user this add-on has on this cluster")]
+    User(String),
+    #[error("it lacks group {0:?}")]
+    LacksGroup(String),
+    #[error("it asks for group {0:?}, which this add-on does not have on this cluster")]
+    ForeignGroup(String),
+    #[error("{0:?}, who made it, is not an agent of this cluster")]
+    Requester(String),
+}
+
+/// Begins the name of every request of an add-on's agent.
+const NAME_PREFIX: &str = "addon";
+
+/// A group that requests of old agents name: everybody is in it anyway.
+const EVERYBODY: &str = "system:authenticated";
+
+/// Whether somebody has decided about the request.
+pub(crate) fn is_decided(request: &CertificateSigningRequest) -> bool {
+    let conditions = request.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.map(|condition| condition.type_.as_str()).any(|type_| type_ == csr::APPROVED || type_ == csr::DENIED)
+}
+
+/// The cluster and the add-on that a request is labelled with.
+pub(crate) fn claimed(request: &CertificateSigningRequest) -> Option<(&str, &str)> {
+    let label = |key| request.labels().get(key).map(String::as_str).filter(|value| !value.is_empty());
+    Some((label(labels::CLUSTER_NAME)?, label(labels::ADDON_NAME)?))
+}
+
+/// Checks that a request asks for `identity`, nothing more and nothing less, and was made by an agent of `cluster`;
+/// returns who made it.
+pub(crate) fn check<'a>(
+    request: &'a CertificateSigningRequest,
+    cluster: &str,
+    identity: &Identity,
+) -> Result<&'a str, Refusal> {
+    if !request.name_any().starts_with(NAME_PREFIX) {
+        return Err(Refusal::Name);
+    }
+    if request.spec.signer_name != signers::KUBE_API_SERVER_CLIENT {
+        return Err(Refusal::OtherSigner(request.spec.signer_name.clone()));
+    }
+    check_subject(parse_request(&request.spec.request.0)?, identity)?;
+    check_requester(request, cluster)
+}
+
+fn check_subject(subject: Subject, identity: &Identity) -> Result<(), Refusal> {
+    if subject.common_name != identity.user {
+        return Err(Refusal::User(subject.common_name));
+    }
+    if let Some(missing) = identity.groups.iter().find(|group| !subject.organizations.contains(group)) {
+        return Err(Refusal::LacksGroup(missing.clone()));
+    }
+    let is_foreign = |group: &String| group != EVERYBODY && !identity.groups.contains(group);
+    match subject.organizations.into_iter().find(is_foreign) {
+        Some(foreign) => Err(Refusal::ForeignGroup(foreign)),
+        None => Ok(()),
+    }
+}
+
+fn check_requester<'a>(request: &'a CertificateSigningRequest, cluster: &str) -> Result<&'a str, Refusal> {
+    let requester = requester(request);
+    match identities::parse_cluster_user(requester) {
+        Some((of, _)) if of == cluster => Ok(requester),
+        _ => Err(Refusal::Requester(requester.to_owned())),
+    }
+}
+
+/// Who made a request. The hub's gRPC server makes them for agents, and says for whom.
+fn requester(request: &CertificateSigningRequest) -> &str {
+    let user = request.spec.username.as_deref().unwrap_or_default();
+    if user == identities::service_account_user(namespaces::HUB, components::GRPC_SERVER_ACCOUNT) {
+        return request.annotations().get(annotations::CSR_USER).map(String::as_str).unwrap_or_default();
+    }
+    user
+}
+
+#[cfg(test)]
+mod tests;

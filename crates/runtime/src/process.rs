@@ -1,0 +1,142 @@
+//! What is a process's and nobody else's: runtime, logs, signals, where it runs. Only binaries call these.
+
+use std::{future::Future, io, path::Path, time::Duration};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, sleep},
+};
+use tracing::info;
+
+use crate::{
+    Context,
+    client::{self, ClientError, Endpoint},
+    logs,
+};
+
+/// How long a cluster that does not answer is given at start-up.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where a pod finds the namespace of its service account.
+const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// A cluster did not answer, or refused the credentials, when a process started.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreachable {
+    /// The client could not be built.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The cluster answered with an error, or not at all.
+    #[error(
+        "failed to reach the API server {server} of {login}: check that it is up and that the address and the \
+         credentials are right"
+    )]
+    Refused {
+        /// The API server's address.
+        server: String,
+        /// The kubeconfig, for people.
+        login: String,
+        /// What went wrong.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The cluster did not answer in time.
+    #[error("failed to reach the API server {server} of {login}: no answer within {} s; check that it is up and that \
+             the address is right", PATIENCE.as_secs())]
+    Silent {
+        /// The API server's address.
+        server: String,
+        /// The kubeconfig, for people.
+        login: String,
+    },
+}
+
+/// Runs a command to its end on a runtime of its own, with the TLS provider of the process set up first.
+///
+/// # Errors
+/// When the runtime cannot be started.
+pub fn block_on<T>(command: impl Future<Output = T>) -> io::Result<T> {
+    client::install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(workers()).build()?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_background();
+    Ok(outcome)
+}
+
+/// Controllers wait for the network most of the time: more threads than these only cost memory.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))
+}
+
+/// Starts logging: at `RUST_LOG` where it is set, else at info, or as `verbosity` says: up to 3 is debug, more is trace.
+pub fn start_logs(verbosity: u8) {
+    let default = match verbosity {
+        // kube's own words about a failed watch come a second time as ours.
+        0 => "info,kube_runtime=off",
+        1..=3 => "debug,hyper=info,hyper_util=info,h2=info,rustls=info,tower=info,kube=info",
+        _ => "trace",
+    };
+    logs::init(&std::env::var("RUST_LOG").unwrap_or_else(|_| default.to_owned()));
+}
+
+/// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C.
+///
+/// # Errors
+/// When the operating system refuses to tell of signals.
+pub fn end_on_signal(context: &Context) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let context = context.clone();
+    tokio::spawn(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        info!(signal = name, "asked to end, finishing what is in progress");
+        context.end();
+    });
+    Ok(())
+}
+
+/// The name of this machine or pod.
+#[must_use]
+pub fn host() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = from_kernel.trim();
+    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
+}
+
+/// The namespace a pod's service account lives in, if this is a pod.
+#[must_use]
+pub fn pod_namespace() -> Option<String> {
+    let namespace = std::fs::read_to_string(POD_NAMESPACE).ok()?;
+    Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
+/// Checks that a cluster answers and knows us, so that a kubeconfig that points nowhere is told at once and not by
+/// watches that fail for ever.
+///
+/// # Errors
+/// [`Unreachable`], when it has not answered for five seconds or does not accept the credentials.
+pub async fn reach(endpoint: &Endpoint, kubeconfig: Option<&Path>, user_agent: &str) -> Result<(), Unreachable> {
+    let client = endpoint.client(user_agent)?;
+    let deadline = Instant::now() + PATIENCE;
+    let server = endpoint.server().to_string();
+    let login = kubeconfig.map_or("the pod's service account".to_owned(), |path| path.display().to_string());
+    loop {
+        match tokio::time::timeout_at(deadline, client.apiserver_version()).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) if Instant::now() + PAUSE > deadline || is_final(&error) => {
+                return Err(Unreachable::Refused { server, login, source: Box::new(error) });
+            }
+            Ok(Err(_)) => sleep(PAUSE).await,
+            Err(_) => return Err(Unreachable::Silent { server, login }),
+        }
+    }
+}
+
+/// Whether trying again would lead to the same answer.
+fn is_final(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 401)
+}
