@@ -9,6 +9,7 @@
 //! | `registration` | letting clusters in, watching over them, cleaning up after them |
 //! | [`controllers`] | the table of controllers, and choosing among them |
 //! | [`feature_gates`] | the gates a hub knows |
+//! | [`webhook`] | the server that API servers ask to convert add-ons |
 //!
 //! Every controller is driven by [`ocm_runtime::Controller`]: observe → plan → apply → report. `plan` and what `report`
 //! says are pure and hold the behaviour; the rest reads the shared watches and writes.
@@ -19,6 +20,7 @@ pub mod controllers;
 mod error;
 pub mod feature_gates;
 mod registration;
+pub mod webhook;
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 

@@ -1,10 +1,13 @@
 //! `ocm crds`: the CRDs as YAML.
 
-use std::io::Write as _;
+use std::{io::Write as _, path::PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
-use ocm_api::crds::Side;
+use ocm_api::{
+    crds::{Crd, Side},
+    webhooks::CONVERT_PATH,
+};
 use ocm_apimachinery::yaml;
 
 /// Print the CRDs, ready for `kubectl apply --server-side -f -`
@@ -20,10 +23,21 @@ pub(crate) struct CrdsArgs {
     /// Only those of a managed cluster
     #[arg(long)]
     managed: bool,
+
+    /// Where the hub's API server reaches `ocm webhook`, such as https://10.0.0.5:9443. By default its service in the hub's
+    /// namespace
+    #[arg(long, value_name = "URL", value_parser = conversion_url)]
+    conversion_url: Option<String>,
+
+    /// File with the certificates by which the API server knows `ocm webhook`, in PEM: of its authority, or its own where it
+    /// has none. By default those that the API server's machine trusts
+    #[arg(long, value_name = "FILE")]
+    conversion_ca_file: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
-    let crds = ocm_api::crds::all()?;
+    let mut crds = ocm_api::crds::all()?;
+    point_at_webhook(&mut crds, args)?;
     let wanted = crds.iter().filter(|crd| match crd.side {
         Side::Hub => !args.managed,
         Side::Managed => !args.hub,
@@ -38,4 +52,58 @@ pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Says how the API server reaches the conversion webhook, where that was asked for.
+fn point_at_webhook(crds: &mut [Crd], args: &CrdsArgs) -> anyhow::Result<()> {
+    if let Some(url) = &args.conversion_url {
+        crds.iter_mut().for_each(|crd| crd.convert_at(url));
+    }
+    if let Some(file) = &args.conversion_ca_file {
+        let certificates = std::fs::read(file).with_context(|| format!("failed to read {}", file.display()))?;
+        let pem = certificates.windows(PEM.len()).any(|window| window == PEM.as_bytes());
+        ensure!(pem, "{} holds no certificate in PEM: it has no line {PEM}", file.display());
+        crds.iter_mut().for_each(|crd| crd.trust_converter(&certificates));
+    }
+    Ok(())
+}
+
+const PEM: &str = "-----BEGIN CERTIFICATE-----";
+
+/// A URL as the API server takes it for a webhook; the webhook's path is added where there is none.
+fn conversion_url(text: &str) -> Result<String, String> {
+    let Some(rest) = text.strip_prefix("https://") else {
+        return Err(format!("API servers call webhooks by https only, as in https://10.0.0.5:9443{CONVERT_PATH}"));
+    };
+    if rest.contains(|c: char| matches!(c, '?' | '#' | '@') || c.is_whitespace()) {
+        return Err("it may have no user, query, fragment or blank".to_owned());
+    }
+    match rest.split_once('/').unwrap_or((rest, "")) {
+        ("", _) => Err("it names no host".to_owned()),
+        (host, "") => Ok(format!("https://{host}{CONVERT_PATH}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_the_webhook_is_added_where_there_is_none() {
+        let whole = "https://10.0.0.5:9443/convert";
+        for text in ["https://10.0.0.5:9443", "https://10.0.0.5:9443/", whole] {
+            assert_eq!(conversion_url(text).as_deref(), Ok(whole));
+        }
+        assert_eq!(conversion_url("https://hub/some/path").as_deref(), Ok("https://hub/some/path"));
+    }
+
+    #[test]
+    fn an_address_that_api_servers_refuse_is_refused_here() {
+        for text in
+            ["http://10.0.0.5:9443", "10.0.0.5:9443", "https://", "https://a?b", "https://u@a", "https://a#b", ""]
+        {
+            assert!(conversion_url(text).is_err(), "{text}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod args;
 mod crds;
 mod hub;
 mod process;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ struct Cli {
 enum Command {
     Hub(Box<hub::HubArgs>),
     Agent(Box<agent::AgentArgs>),
+    Webhook(webhook::WebhookArgs),
     Crds(crds::CrdsArgs),
 }
 
@@ -40,6 +42,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Hub(args) => hub::run(*args).await,
         Command::Agent(args) => agent::run(*args).await,
+        Command::Webhook(args) => webhook::run(args).await,
         Command::Crds(args) => crds::run(&args),
     }
 }

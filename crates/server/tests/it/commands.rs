@@ -109,6 +109,41 @@ fn crds_are_printed_for_either_side() -> anyhow::Result<()> {
 }
 
 #[test]
+fn crds_name_the_webhook_where_it_is() -> anyhow::Result<()> {
+    let folder = TempDir::new("authority")?;
+    let file = folder.path().join("ca.crt");
+    std::fs::write(&file, "-----BEGIN CERTIFICATE-----\n")?;
+    let file = file.to_string_lossy();
+    let output = ocm(&["crds", "--hub", "--conversion-url", "https://10.0.0.5:9443", "--conversion-ca-file", &file])?;
+    let crds = String::from_utf8(output.stdout)?;
+    assert_eq!(crds.matches("url: https://10.0.0.5:9443/convert").count(), 2);
+    assert_eq!(crds.matches("caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==").count(), 2);
+    assert!(!crds.contains("cluster-manager-addon-webhook"));
+    let by_service = String::from_utf8(ocm(&["crds", "--conversion-ca-file", &file])?.stdout)?;
+    assert_eq!(by_service.matches("name: cluster-manager-addon-webhook").count(), 2);
+    assert_eq!(by_service.matches("caBundle: ").count(), 2);
+    Ok(())
+}
+
+#[test]
+fn an_address_or_certificate_of_a_webhook_that_cannot_be_is_refused() -> anyhow::Result<()> {
+    let said = failure(&["crds", "--conversion-url", "http://10.0.0.5:9443"])?;
+    assert!(said.contains("https only"), "{said}");
+    let said = failure(&["crds", "--conversion-ca-file", "/no/such/file"])?;
+    assert!(said.contains("failed to read /no/such/file: No such file"), "{said}");
+    let said = failure(&["crds", "--conversion-ca-file", "/dev/null"])?;
+    assert!(said.contains("/dev/null holds no certificate"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_webhook_without_its_certificate_says_which_file_is_missing() -> anyhow::Result<()> {
+    let said = failure(&["webhook", "--certdir", "/no/such/folder"])?;
+    assert!(said.contains("failed to read /no/such/folder/tls.crt: No such file"), "{said}");
+    Ok(())
+}
+
+#[test]
 fn a_kind_of_feature_that_is_not_built_is_told() -> anyhow::Result<()> {
     let said = failure(&["hub", "--feature-gates", "ClusterProfile=true", "--kubeconfig", "/no/such/file"])?;
     assert!(said.contains("this feature is not built yet") && said.contains("ClusterProfile"), "{said}");

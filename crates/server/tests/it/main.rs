@@ -15,5 +15,6 @@ mod leader;
 mod outage;
 mod restart;
 mod serving;
+mod webhook;
 mod works;
 mod world;

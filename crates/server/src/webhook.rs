@@ -1,0 +1,96 @@
+//! `ocm webhook`: the server that the hub's API server asks to convert add-ons.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use ocm_api::webhooks::{HEALTH_PORT, METRICS_PORT, PORT};
+use ocm_hub::webhook::{self, WebhookConfig};
+use ocm_runtime::{
+    Clock, Context,
+    admin::{Tls, TlsOptions},
+};
+use tokio::time::Instant;
+
+use crate::process;
+
+/// How long requests in progress have at the end, and a little more.
+const STOP: Duration = Duration::from_secs(15);
+
+/// Run the webhook that converts add-ons between API versions
+///
+/// It needs no kubeconfig. In the cluster it stands behind the service cluster-manager-addon-webhook; elsewhere
+/// `ocm crds --conversion-url` tells the API server where it is.
+#[derive(Debug, Args)]
+pub(crate) struct WebhookArgs {
+    /// Port for API servers, over HTTPS
+    #[arg(long, value_name = "PORT", default_value_t = port(PORT))]
+    port: u16,
+
+    /// Folder with the certificate tls.crt and its key tls.key, in PEM, taken up again when they change
+    #[arg(long, value_name = "FOLDER", default_value_os_t = certificates())]
+    certdir: PathBuf,
+
+    /// Port for /healthz, /livez and /readyz, over HTTP; 0 for none
+    #[arg(long, value_name = "PORT", default_value_t = port(HEALTH_PORT))]
+    health_probe_port: u16,
+
+    /// Port for /metrics, over HTTP; 0 for none
+    #[arg(long, value_name = "PORT", default_value_t = port(METRICS_PORT))]
+    metrics_port: u16,
+
+    /// Oldest TLS version to speak: VersionTLS12 or VersionTLS13. Older ones are taken for 1.2
+    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
+    tls_min_version: String,
+
+    /// Cipher suites of TLS 1.2 to speak, by their IANA names
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    tls_cipher_suites: Vec<String>,
+
+    /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
+    verbosity: u8,
+}
+
+pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+    process::start_logs(args.verbosity);
+    let config = args.config()?;
+    let context = Context::new();
+    process::end_on_signal(&context)?;
+    webhook::serve(&context, &config).await?;
+    context.ended().await;
+    context.stop_by(Instant::now() + STOP).await;
+    Ok(())
+}
+
+impl WebhookArgs {
+    fn config(&self) -> anyhow::Result<WebhookConfig> {
+        let options = TlsOptions {
+            cert_file: Some(self.certdir.join("tls.crt")),
+            key_file: Some(self.certdir.join("tls.key")),
+            min_version: self.tls_min_version.clone(),
+            cipher_suites: self.tls_cipher_suites.clone(),
+            host: String::new(),
+        };
+        let side = |port: u16| (port != 0).then(|| everywhere(port));
+        Ok(WebhookConfig {
+            address: everywhere(self.port),
+            tls: Tls::new(&options, &Clock::System)?,
+            probes: side(self.health_probe_port),
+            metrics: side(self.metrics_port),
+        })
+    }
+}
+
+fn everywhere(port: u16) -> String {
+    format!("0.0.0.0:{port}")
+}
+
+/// Kubernetes has ports as `i32`; those of the webhook are constants.
+fn port(number: i32) -> u16 {
+    number.try_into().unwrap_or_default()
+}
+
+/// Where OCM's webhooks, too, look for their certificate.
+fn certificates() -> PathBuf {
+    std::env::temp_dir().join("k8s-webhook-server/serving-certs")
+}
