@@ -1,0 +1,95 @@
+//! Add-ons that fail, and what they ask for that is not built: told by name, and nobody else suffers.
+
+use anyhow::Result;
+use kube::{ResourceExt as _, api::PostParams};
+use ocm_api::work::v1::ManifestWork;
+use serde_json::json;
+
+use crate::support::{PLAIN, READER, config_map, contents, world};
+
+const FAILED: [&str; 3] = ["ManifestApplied", "False", "ManifestWorkApplyFailed"];
+
+#[tokio::test]
+async fn an_error_of_the_author_is_told_what_is_there_stays_and_other_clusters_do_not_notice() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("failing", None).await?;
+    let fine = world.cluster("fine", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    world.script(&cluster, "the licence server does not answer").await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains("the licence server does not answer") && cause.contains(&cluster), "{cause}");
+    world.enable(&fine, PLAIN).await?;
+    world.work(&fine, PLAIN, "is there", |_| true).await?;
+    assert_eq!(world.works(&cluster).get(&work.name_any()).await?.spec, work.spec);
+    world.script(&cluster, &json!([config_map("again", 1)]).to_string()).await?;
+    world.work(&cluster, PLAIN, "is what the author wants now", |work| contents(work) == ["again"]).await?;
+    world.report(&cluster, &work.name_any(), "True").await?;
+    world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_none_is_told_by_its_place_and_nothing_of_the_add_on_is_deployed() -> Result<()> {
+    let world = world().await?;
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}});
+    let script = json!([config_map("good", 1), nameless]).to_string();
+    let cluster = world.cluster("invalid", Some(&script)).await?;
+    world.enable(&cluster, READER).await?;
+    let cause = world.condition(&cluster, READER, FAILED).await?;
+    assert!(cause.contains("manifest 1 (ConfigMap default/) has no metadata.name"), "{cause}");
+    assert!(world.works(&cluster).list(&Default::default()).await?.items.is_empty());
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn what_the_api_server_does_not_take_is_told_with_its_words() -> Result<()> {
+    let world = world().await?;
+    let script = json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"x": 1}}}]);
+    let cluster = world.cluster("refused", Some(&script.to_string())).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains("ManifestWork") && cause.contains("addon-plain-deploy-0"), "{cause}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_on_another_cluster_is_refused_by_the_name_of_the_annotation() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("hosted", None).await?;
+    let annotations = json!({"addon.open-cluster-management.io/hosting-cluster-name": "elsewhere"});
+    let object = json!({"metadata": {"name": READER, "annotations": annotations}, "spec": {}});
+    world.enable_as(&cluster, READER, object).await?;
+    for expected in [FAILED, ["RegistrationApplied", "False", "SetPermissionFailed"]] {
+        let cause = world.condition(&cluster, READER, expected).await?;
+        assert!(cause.contains("addon.open-cluster-management.io/hosting-cluster-name"), "{cause}");
+    }
+    assert!(world.works(&cluster).list(&Default::default()).await?.items.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn pre_delete_hooks_are_refused_by_name() -> Result<()> {
+    let world = world().await?;
+    let metadata = json!({"name": "clean-up", "namespace": "default",
+        "annotations": {"addon.open-cluster-management.io/addon-pre-delete": ""}});
+    let script = json!([{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}}]).to_string();
+    let cluster = world.cluster("hooked", Some(&script)).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains("Job default/clean-up"), "{cause}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_work_of_somebody_else_is_not_overwritten() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("taken", None).await?;
+    let mut foreign = ManifestWork::new(&cluster, "addon-plain-deploy-0", Default::default());
+    foreign.spec.workload.manifests = vec![config_map("foreign", 1).into()];
+    world.works(&cluster).create(&PostParams::default(), &foreign).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains(&format!("{cluster}/addon-plain-deploy-0")), "{cause}");
+    assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-0").await?), ["foreign"]);
+    Ok(())
+}

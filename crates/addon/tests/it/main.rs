@@ -1,0 +1,10 @@
+//! Managers of add-ons on a real hub, under the service account and the rights that the example ships. The parts of the hub
+//! and of the clusters' agents are played by the tests.
+
+mod bad_input;
+mod deletion;
+mod lease;
+mod registration;
+mod requests;
+mod support;
+mod works;

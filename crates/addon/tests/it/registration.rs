@@ -1,0 +1,141 @@
+//! Whom agents are on the hub, and what they may do there.
+
+use anyhow::Result;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use ocm_testing::eventually;
+use serde_json::json;
+
+use crate::support::{GREEDY, PLAIN, READER, World, role, world};
+
+/// Whether a user of these groups may do something with a resource in a namespace.
+async fn may(world: &World, user: &str, groups: &[String], what: [&str; 3]) -> Result<bool> {
+    let [verb, resource, namespace] = what;
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(user.into()),
+            groups: Some(groups.to_vec()),
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(verb.into()),
+                resource: Some(resource.into()),
+                namespace: Some(namespace.into()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let answer = Api::<SubjectAccessReview>::all(world.client.clone()).create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+#[tokio::test]
+async fn an_agent_can_do_on_the_hub_what_its_add_on_grants_in_its_clusters_namespace_and_nothing_else() -> Result<()> {
+    let world = world().await?;
+    let (cluster, other) = (world.cluster("granted", None).await?, world.cluster("not-granted", None).await?);
+    for cluster in [&cluster, &other] {
+        world.enable(cluster, READER).await?;
+        world.condition(cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    }
+    let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
+    assert_eq!(status.namespace.as_deref(), Some("default"));
+    assert_eq!(status.registrations.len(), 1);
+    assert_eq!(status.registrations[0].signer_name, "kubernetes.io/kube-apiserver-client");
+    let subject = status.registrations[0].subject.clone().unwrap_or_default();
+    let on_cluster = format!("system:open-cluster-management:cluster:{cluster}:addon:reader");
+    assert_eq!(subject.user, format!("{on_cluster}:agent:agent"));
+    assert_eq!(subject.groups, [on_cluster, "system:open-cluster-management:addon:reader".to_owned()]);
+
+    let (user, groups) = (&*subject.user, &*subject.groups);
+    for verb in ["get", "list", "watch"] {
+        eventually(&format!("it may {verb} ConfigMaps"), || may(&world, user, groups, [verb, "configmaps", &cluster]))
+            .await?;
+    }
+    let forbidden = [
+        ["create", "configmaps", &*cluster],
+        ["delete", "configmaps", &cluster],
+        ["get", "secrets", &cluster],
+        ["get", "configmaps", &other],
+        ["list", "configmaps", ""],
+        ["get", "configmaps", "kube-system"],
+    ];
+    for what in forbidden {
+        assert!(!may(&world, user, groups, what).await?, "{what:?}");
+    }
+    assert!(!may(&world, "somebody", groups, ["get", "configmaps", &other]).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn rights_that_the_manager_does_not_have_are_not_granted_and_the_condition_says_so() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("greedy", None).await?;
+    world.enable(&cluster, GREEDY).await?;
+    let cause = world.condition(&cluster, GREEDY, ["RegistrationApplied", "False", "SetPermissionFailed"]).await?;
+    assert!(cause.contains(&role(GREEDY)) && cause.contains("not currently held"), "{cause}");
+    assert!(!world.is_there("role", &cluster, &role(GREEDY)).await);
+    world.work(&cluster, GREEDY, "is there all the same", |_| true).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn an_add_on_without_registration_gets_no_identity() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("plain", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    world.condition(&cluster, PLAIN, ["RegistrationApplied", "True", "NilRegistration"]).await?;
+    let status = world.addons(&cluster).get(PLAIN).await?.status.unwrap_or_default();
+    assert_eq!((status.registrations.len(), status.namespace), (0, None));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_with_a_token_gets_its_rights_when_the_clusters_agent_has_said_who_it_is() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("token", None).await?;
+    world.enable(&cluster, READER).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    let say = async |status| {
+        let patch = Patch::Merge(json!({"status": status}));
+        world.addons(&cluster).patch_status(READER, &PatchParams::default(), &patch).await
+    };
+    let signer = "kubernetes.io/kube-apiserver-client";
+    say(json!({"kubeClientDriver": "token", "registrations": [{"signerName": signer}]})).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
+    let account = format!("system:serviceaccount:{cluster}:reader-agent");
+    let registrations = json!([{"signerName": signer, "subject": {"user": account}}]);
+    say(json!({"registrations": registrations})).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    eventually("the account may", || may(&world, &account, &[], ["get", "configmaps", &cluster])).await?;
+    let former = format!("system:open-cluster-management:cluster:{cluster}:addon:reader:agent:agent");
+    assert!(!may(&world, &former, &[], ["get", "configmaps", &cluster]).await?, "whom it was may no longer");
+    let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
+    assert_eq!(serde_json::to_value(&status.registrations)?, registrations);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_manager_itself_may_not_do_more_than_it_must() -> Result<()> {
+    let world = world().await?;
+    let kubeconfig =
+        world.plane.kubeconfig_for_service_account("open-cluster-management", "helloworld-manager").await?;
+    let manager = ocm_testing::client_for(&kubeconfig).await?;
+    for (verb, resource) in [("get", "secrets"), ("create", "configmaps"), ("create", "pods"), ("escalate", "roles")] {
+        let attributes = ResourceAttributes {
+            verb: Some(verb.into()),
+            resource: Some(resource.into()),
+            group: (resource == "roles").then(|| "rbac.authorization.k8s.io".into()),
+            ..ResourceAttributes::default()
+        };
+        let mut review = SelfSubjectAccessReview::default();
+        review.spec.resource_attributes = Some(attributes);
+        let answer =
+            Api::<SelfSubjectAccessReview>::all(manager.clone()).create(&PostParams::default(), &review).await?;
+        assert!(!answer.status.is_some_and(|status| status.allowed), "{verb} {resource}");
+    }
+    Ok(())
+}

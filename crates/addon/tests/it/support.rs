@@ -1,0 +1,268 @@
+//! A manager with a few add-ons that all tests share, and what a hub and clusters' agents do to it.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::OnceLock, thread};
+
+use anyhow::{Context as _, Result};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+};
+use ocm_addon::{
+    AddonError, AddonManager, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration,
+};
+use ocm_api::{
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    cluster::v1::ManagedCluster,
+    work::v1::ManifestWork,
+};
+use ocm_apimachinery::yaml;
+use ocm_runtime::conditions;
+use ocm_testing::{ControlPlane, Seen, client_for, eventually, fixture, unique};
+use serde_json::{Value, json};
+
+/// An add-on whose agents may read ConfigMaps.
+pub(crate) const READER: &str = "reader";
+/// An add-on whose agents are to get what its manager does not have.
+pub(crate) const GREEDY: &str = "greedy";
+/// An add-on whose agents have no identity.
+pub(crate) const PLAIN: &str = "plain";
+
+/// On a cluster: what the add-ons are to bring there, a JSON list, or an error.
+const SCRIPT: &str = "test/manifests";
+
+const NAMESPACE: &str = "open-cluster-management";
+const ACCOUNT: &str = "helloworld-manager";
+
+/// An add-on that brings to each cluster what an annotation of the cluster says.
+struct Scripted {
+    options: AgentAddonOptions,
+}
+
+impl Scripted {
+    fn new(name: &str) -> Self {
+        let script = |cluster: &ManagedCluster| cluster.annotations().get(SCRIPT).cloned();
+        let options = AgentAddonOptions::new(name).render_again_when(move |old, new| script(old) != script(new));
+        Self { options }
+    }
+
+    fn granting(name: &str, resource: &str) -> Self {
+        let rules = vec![PermissionBuilder::rule("", &[resource], &["get", "list", "watch"])];
+        let permissions = PermissionBuilder::new().bind_role(role(name), rules);
+        let registration = Registration::kube_client("agent").permissions(permissions);
+        Self { options: Self::new(name).options.registration(registration) }
+    }
+}
+
+impl AgentAddon for Scripted {
+    fn options(&self) -> AgentAddonOptions {
+        self.options.clone()
+    }
+
+    async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
+        let Some(script) = on.cluster.annotations().get(SCRIPT) else {
+            return Ok(vec![config_map("plain", 0).into()]);
+        };
+        let objects: Vec<Value> = serde_json::from_str(script).map_err(|_| script.clone())?;
+        Ok(objects.into_iter().map(|object| filled(object).into()).collect())
+    }
+}
+
+/// An annotation cannot hold big objects, but can say how big they are.
+pub(crate) const FILL: &str = "fill";
+
+fn filled(mut object: Value) -> Value {
+    let size = object.as_object_mut().and_then(|object| object.remove(FILL)).and_then(|size| size.as_u64());
+    if let Some(size) = size.and_then(|size| usize::try_from(size).ok()) {
+        object["data"] = json!({"x": "x".repeat(size)});
+    }
+    object
+}
+
+/// The Role and RoleBinding of an add-on.
+pub(crate) fn role(addon: &str) -> String {
+    format!("open-cluster-management:{addon}:agent")
+}
+
+/// A ConfigMap with so many bytes in it.
+pub(crate) fn config_map(name: &str, size: usize) -> Value {
+    let metadata = json!({"name": name, "namespace": "default"});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "x".repeat(size)}})
+}
+
+/// The hub, and a client of its admin for the calling test.
+pub(crate) struct World {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: Client,
+}
+
+/// Starts the manager, once, and returns when its watches are complete.
+pub(crate) async fn world() -> Result<World> {
+    static MANAGER: OnceLock<Result<(), String>> = OnceLock::new();
+    let start = || thread::scope(|scope| scope.spawn(|| fixture::runtime().block_on(start())).join());
+    let started = MANAGER.get_or_init(|| match start() {
+        Ok(result) => result.map_err(|error| format!("{error:#}")),
+        Err(_) => Err("the start of the manager panicked".into()),
+    });
+    started.clone().map_err(anyhow::Error::msg)?;
+    let plane = fixture::hub();
+    Ok(World { plane, client: plane.client().await? })
+}
+
+async fn start() -> Result<()> {
+    let plane = fixture::hub();
+    install(plane).await?;
+    let client = client_for(&plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?).await?;
+    let manager = AddonManager::new(client)
+        .add_agent(Scripted::granting(READER, "configmaps"))?
+        .add_agent(Scripted::granting(GREEDY, "secrets"))?
+        .add_agent(Scripted::new(PLAIN))?;
+    let context = ocm_runtime::Context::new();
+    let running = context.clone();
+    tokio::spawn(async move { manager.run(&running).await });
+    eventually("the manager's watches are complete", || async {
+        let awaited = context.health().awaited();
+        if awaited.is_empty() { Seen::Settled(()) } else { Seen::NotYet(awaited.join(", ")) }
+    })
+    .await
+}
+
+async fn install(plane: &ControlPlane) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for entry in fs::read_dir(root.join("crds"))? {
+        plane.apply_yaml(&without_conversion(&fs::read_to_string(entry?.path())?)?).await?;
+    }
+    plane.apply_yaml(&fs::read_to_string(root.join("examples/helloworld/deploy/hub.yaml"))?).await?;
+    for addon in [READER, GREEDY, PLAIN] {
+        let client = plane.client().await?;
+        let addon = ClusterManagementAddOn::new(addon, Default::default());
+        Api::all(client).create(&PostParams::default(), &addon).await?;
+    }
+    plane.apply_yaml(AGENTS_MAY_ASK).await
+}
+
+/// The hub's webhook does not run here. Nobody reads more of version v1beta1 than metadata.
+fn without_conversion(crd: &str) -> Result<String> {
+    let mut crd: Value = yaml::from_str(crd)?;
+    crd["spec"].as_object_mut().context("a CRD without spec")?.remove("conversion");
+    Ok(crd.to_string())
+}
+
+/// What the hub gives the agents of accepted clusters.
+const AGENTS_MAY_ASK: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: test-agents}
+rules: [{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [create, get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: test-agents}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: test-agents}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:open-cluster-management:managed-clusters'}]
+";
+
+impl World {
+    /// A cluster with its namespace, and what add-ons are to bring there.
+    pub(crate) async fn cluster(&self, prefix: &str, script: Option<&str>) -> Result<String> {
+        let name = unique(prefix);
+        self.cluster_named(&name, script).await?;
+        Ok(name)
+    }
+
+    pub(crate) async fn cluster_named(&self, name: &str, script: Option<&str>) -> Result<()> {
+        let mut cluster = ManagedCluster::new(name, Default::default());
+        cluster.spec.hub_accepts_client = true;
+        let script = script.map(|script| (SCRIPT.to_owned(), script.to_owned()));
+        cluster.metadata.annotations = Some(script.into_iter().collect::<BTreeMap<_, _>>());
+        Api::all(self.client.clone()).create(&PostParams::default(), &cluster).await?;
+        self.plane.kubectl(&["create", "namespace", name]).await.map(|_| ())
+    }
+
+    /// Changes what add-ons are to bring to a cluster.
+    pub(crate) async fn script(&self, cluster: &str, script: &str) -> Result<()> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {(SCRIPT): script}}}));
+        let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
+        clusters.patch(cluster, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    pub(crate) fn addons(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
+        Api::namespaced(self.client.clone(), cluster)
+    }
+
+    pub(crate) fn works(&self, cluster: &str) -> Api<ManifestWork> {
+        Api::namespaced(self.client.clone(), cluster)
+    }
+
+    /// An add-on on a cluster, as a user makes it and the hub then takes it on.
+    pub(crate) async fn enable(&self, cluster: &str, addon: &str) -> Result<()> {
+        let object =
+            json!({"metadata": {"name": addon, "namespace": cluster}, "spec": {"installNamespace": "default"}});
+        self.enable_as(cluster, addon, object).await
+    }
+
+    pub(crate) async fn enable_as(&self, cluster: &str, addon: &str, object: Value) -> Result<()> {
+        let mut object: ManagedClusterAddOn = serde_json::from_value(object)?;
+        let management: ClusterManagementAddOn = Api::all(self.client.clone()).get(addon).await?;
+        let owner = json!([{"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ClusterManagementAddOn",
+            "name": addon, "uid": management.uid(), "controller": true, "blockOwnerDeletion": true}]);
+        object.metadata.owner_references = serde_json::from_value(owner)?;
+        self.addons(cluster).create(&PostParams::default(), &object).await?;
+        Ok(())
+    }
+
+    /// Waits until a condition of an add-on has that status and reason; returns its message.
+    pub(crate) async fn condition(&self, cluster: &str, addon: &str, expected: [&str; 3]) -> Result<String> {
+        let [type_, status, reason] = expected;
+        eventually(&format!("{type_} of {cluster}/{addon} is {status}, {reason}"), || async {
+            let found = self.addons(cluster).get(addon).await?.status.unwrap_or_default();
+            Ok::<_, kube::Error>(match conditions::find(&found.conditions, type_) {
+                Some(found) if found.status == status && found.reason == reason => Seen::Settled(found.message.clone()),
+                other => Seen::NotYet(format!("{other:?}")),
+            })
+        })
+        .await
+    }
+
+    /// Waits until the work of that number is as a test wants it.
+    pub(crate) async fn work(
+        &self,
+        cluster: &str,
+        addon: &str,
+        what: &str,
+        is_so: impl Fn(&ManifestWork) -> bool,
+    ) -> Result<ManifestWork> {
+        let name = format!("addon-{addon}-deploy-0");
+        eventually(&format!("work {cluster}/{name} {what}"), || async {
+            let work = self.works(cluster).get_opt(&name).await?;
+            Ok::<_, kube::Error>(work.filter(|work| is_so(work)))
+        })
+        .await
+    }
+
+    /// What the cluster's agent says of a work.
+    pub(crate) async fn report(&self, cluster: &str, work: &str, status: &'static str) -> Result<()> {
+        let work = self.works(cluster).get(work).await?;
+        let finding = conditions::Finding { type_: "Applied", status, reason: "Test", message: "so it is".into() };
+        let condition = finding.at(now(), work.metadata.generation);
+        let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        self.works(cluster).patch_status(&work.name_any(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Whether an object is there, by kubectl's names.
+    pub(crate) async fn is_there(&self, resource: &str, namespace: &str, name: &str) -> bool {
+        self.plane.kubectl(&["get", resource, name, "-n", namespace]).await.is_ok()
+    }
+}
+
+/// The names of the objects in a work.
+pub(crate) fn contents(work: &ManifestWork) -> Vec<String> {
+    let manifests = work.spec.workload.manifests.iter();
+    manifests.filter_map(|manifest| manifest.value()["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests play the agent, with the machine's clock")]
+pub(crate) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
