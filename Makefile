@@ -12,9 +12,10 @@ DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 # The release binaries are static, so that each runs in an image that holds nothing else. The target is named although it
 # is this machine's own, since cargo then keeps the flags from build scripts and procedural macros, which cannot be static.
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-RELEASE := $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/$(HOST)/release
 STATIC_FLAGS := -C target-feature=+crt-static
-IMAGES := $(or $(CARGO_TARGET_DIR),target)/images
+IMAGES := $(TARGET)/images
 REGISTRY ?= ghcr.io/ocm-rs
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Every folder in examples/ is a package of that name with one binary of that name.
@@ -33,6 +34,16 @@ test: testenv ## Runs every test, against real Kubernetes control planes
 	cargo build -p ocm-server -p ocm-cli
 	cargo test --workspace
 
+.PHONY: test-node
+test-node: packages testenv-node image ## Runs hub, agent and a work as pods on a real node (needs root; Debian, or its packages)
+	cargo build -p ocm-testing --bin ocm-test-node
+	$(TARGET)/debug/ocm-test-node killed
+	$(TARGET)/debug/ocm-test-node walk $(RELEASE) $(IMAGES)
+
+.PHONY: packages
+packages:
+	@testenv/packages.sh
+
 .PHONY: check
 check: $(DENY) ## Checks format, lints, licenses, docs, generated files, architecture
 	cargo fmt --all --check
@@ -45,6 +56,10 @@ check: $(DENY) ## Checks format, lints, licenses, docs, generated files, archite
 .PHONY: testenv
 testenv: ## Builds the Kubernetes binaries the tests run against, where they are missing
 	@testenv/build.sh
+
+.PHONY: testenv-node
+testenv-node: ## Builds what a node needs besides: kubelet, kube-scheduler, kube-proxy
+	@testenv/build.sh node
 
 .PHONY: testenv-path
 testenv-path: ## Prints the folder that holds them

@@ -37,7 +37,7 @@ if ! printf '%s\n' go1.26 "${go_version:-none}" | sort -VC; then
   if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
   echo "error: building ${missing[*]} needs Go 1.26 or newer, found ${go_version:-none}" >&2
   echo "hint: install Go from https://go.dev/dl, or set KUBEBUILDER_ASSETS to a folder that holds" >&2
-  echo "      etcd, kube-apiserver, kube-controller-manager and kubectl" >&2
+  echo "      ${wanted[*]}" >&2
   exit 1
 fi
 

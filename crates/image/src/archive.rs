@@ -9,6 +9,7 @@ use tar::Builder;
 
 use crate::elf::Architecture;
 use crate::layer::{append_file, layer};
+use crate::reference::NAME_ANNOTATION;
 use crate::{Image, ImageError};
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -87,7 +88,7 @@ fn config(image: &Image, architecture: Architecture, layer: &Blob) -> Value {
 fn index(image: &Image, manifest: &Blob) -> Value {
     let mut descriptor = manifest.descriptor();
     descriptor["annotations"] = json!({
-        "io.containerd.image.name": image.reference.to_string(),
+        NAME_ANNOTATION: image.reference.to_string(),
         "org.opencontainers.image.ref.name": image.reference.tag(),
     });
     json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor]})
@@ -159,6 +160,15 @@ mod tests {
         let held = self::files(&layer);
         assert_eq!(held.keys().collect::<Vec<_>>(), ["bin/", "bin/sh", "bin/tool"]);
         assert_eq!(held["bin/tool"], program(62, 1));
+    }
+
+    #[test]
+    fn the_name_of_an_image_is_read_from_its_archive() {
+        let found = Reference::all_of_archive(packed(&image()).as_slice()).unwrap();
+        assert_eq!(found, [image().reference]);
+        for broken in [&b""[..], b"no archive", &packed(&image())[..100]] {
+            assert!(Reference::all_of_archive(broken).is_err());
+        }
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub enum ImageError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// An archive could not be read.
+    #[error("failed to read the archive of an image")]
+    Read(#[source] io::Error),
     /// The archive could not be written.
     #[error("failed to write the archive of an image")]
     Write(#[from] io::Error),

@@ -1,8 +1,14 @@
 //! Names of images.
 
 use std::fmt;
+use std::io::{self, Read};
+
+use serde_json::Value;
 
 use crate::ImageError;
+
+/// Where containerd looks for the full name of an image in an archive.
+pub(crate) const NAME_ANNOTATION: &str = "io.containerd.image.name";
 
 /// The full name of an image: registry, repository and tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +45,18 @@ impl Reference {
         Ok(Self { registry: registry.to_owned(), repository, tag: tag.to_owned() })
     }
 
+    /// The names of the images in an archive.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, has no index, or one with other names.
+    pub fn all_of_archive(archive: impl Read) -> Result<Vec<Self>, ImageError> {
+        let index = index_of(archive).map_err(ImageError::Read)?;
+        let manifests = index["manifests"].as_array().into_iter().flatten();
+        let names = manifests.map(|manifest| manifest["annotations"][NAME_ANNOTATION].as_str().unwrap_or_default());
+        names.map(Self::parse).collect()
+    }
+
     /// The part behind the registry, without the tag.
     pub fn repository(&self) -> &str {
         &self.repository
@@ -54,6 +72,16 @@ impl fmt::Display for Reference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}:{}", self.registry, self.repository, self.tag)
     }
+}
+
+fn index_of(archive: impl Read) -> io::Result<Value> {
+    for entry in tar::Archive::new(archive).entries()? {
+        let entry = entry?;
+        if entry.path()?.as_os_str() == "index.json" {
+            return Ok(serde_json::from_reader(entry)?);
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it holds no index.json, as every OCI image layout does"))
 }
 
 fn is_part(part: &str) -> bool {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, bail};
 
-/// The folders in which etcd, kube-apiserver, kube-controller-manager and kubectl are looked for.
+/// The folders in which etcd, kube-apiserver, kubectl and so on are looked for.
 #[derive(Clone, Debug)]
 pub struct Assets {
     folders: Vec<PathBuf>,
@@ -34,10 +34,19 @@ impl Assets {
         }
         let looked: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
         bail!(
-            "{binary} is not there; looked for {}. Run `make testenv` to build it, \
+            "{binary} is not there; looked for {}. Run `{}` to build it, \
              or set KUBEBUILDER_ASSETS to a folder that holds it",
-            looked.join(" and ")
+            looked.join(" and "),
+            target(binary)
         )
+    }
+}
+
+/// What builds a binary: those that only a node needs have a target of their own.
+fn target(binary: &str) -> &'static str {
+    match binary {
+        "kubelet" | "kube-proxy" | "kube-scheduler" => "make testenv-node",
+        _ => "make testenv",
     }
 }
 

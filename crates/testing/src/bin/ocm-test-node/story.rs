@@ -1,0 +1,118 @@
+//! The walk-through, from nothing to a work whose pod runs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use ocm_testing::{Seen, eventually};
+use serde_json::json;
+
+use crate::steps::{say, step};
+use crate::world::{AGENT_NAMESPACE, CLUSTER, World};
+
+const HUB_RIGHTS: &str = include_str!("../../../../../deploy/hub.yaml");
+const HUB_PODS: &str = include_str!("../../../../../deploy/pods/hub.yaml");
+const AGENT_RIGHTS: &str = include_str!("../../../../../deploy/agent.yaml");
+const AGENT_PODS: &str = include_str!("../../../../../deploy/pods/agent.yaml");
+const WORKS: &str = include_str!("../ocm-demo/works.yaml");
+const WORK: [&str; 4] = ["manifestwork", "mw-01", "-n", CLUSTER];
+
+/// Tells the whole story; where a step fails, with all that explains it.
+pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
+    say("ocm-rs: hub and agent as pods on a real node\n");
+    let start = "start a control plane and a node";
+    let world = step(start, Box::pin(World::start(programs))).await?;
+    step("import the images", world.import(&images)).await?;
+    if let Err(error) = Box::pin(walk(&world)).await {
+        say(&format!("\n{}", world.evidence().await));
+        return Err(error);
+    }
+    say("\nEverything came true.");
+    Ok(())
+}
+
+async fn walk(world: &World) -> Result<()> {
+    step("install the CRDs (ocm crds)", install_crds(world)).await?;
+    step("the hub's pod runs and is ready (deploy/pods/hub.yaml)", start_hub(world)).await?;
+    step("the agent's pod runs and is ready (deploy/pods/agent.yaml)", start_agent(world)).await?;
+    step("clusteradm accept: approve the certificate, accept the cluster", accept(world)).await?;
+    let cluster = ["managedcluster", CLUSTER];
+    step("the cluster is available", world.condition(&cluster, "ManagedClusterConditionAvailable")).await?;
+    step("ManifestWork mw-01 is applied and available", apply_work(world)).await?;
+    step("its Pod hello is Running", hello_runs(world)).await?;
+    step("and says hello in its log", hello_speaks(world)).await?;
+    show(world).await?;
+    print_memory(world).await
+}
+
+async fn install_crds(world: &World) -> Result<()> {
+    let crds = world.run("ocm", &["crds"]).await?;
+    world.plane.apply_yaml(&crds).await
+}
+
+async fn start_hub(world: &World) -> Result<()> {
+    world.plane.install(HUB_RIGHTS, HUB_PODS).await?;
+    world.condition(&["deployment", "cluster-manager-hub", "-n", "open-cluster-management-hub"], "Available").await
+}
+
+async fn start_agent(world: &World) -> Result<()> {
+    world.plane.apply_yaml(AGENT_RIGHTS).await?;
+    world.write_bootstrap_secret().await?;
+    world.plane.apply_yaml(AGENT_PODS).await?;
+    world.condition(&["deployment", "klusterlet-agent", "-n", AGENT_NAMESPACE], "Available").await
+}
+
+async fn accept(world: &World) -> Result<()> {
+    eventually("the cluster has asked to join", || async {
+        let known = world.plane.kubectl(&["get", "managedclusters", "-o", "name"]).await?;
+        anyhow::Ok(known.contains(CLUSTER))
+    })
+    .await?;
+    world.run("clusteradm", &["accept", "--clusters", CLUSTER, "--wait"]).await.map(drop)
+}
+
+async fn apply_work(world: &World) -> Result<()> {
+    world.plane.kubectl_with_input(&["apply", "-n", CLUSTER, "-f", "-"], WORKS).await?;
+    world.condition(&WORK, "Applied").await?;
+    world.condition(&WORK, "Available").await
+}
+
+async fn hello_runs(world: &World) -> Result<()> {
+    eventually("pod hello is Running", || async {
+        let status = world.get(&["pod", "hello", "-n", "default"]).await?["status"].take();
+        anyhow::Ok(match status["phase"].as_str() {
+            Some("Running") => Seen::Settled(()),
+            _ => Seen::NotYet(status.to_string()),
+        })
+    })
+    .await
+}
+
+/// Asked of the API server, which asks kubelet, which reads what containerd wrote.
+async fn hello_speaks(world: &World) -> Result<()> {
+    eventually("the log of pod hello holds its words", || async {
+        let log = world.plane.kubectl(&["logs", "hello", "-n", "default"]).await?;
+        anyhow::Ok(if log.contains("Hello, Kubernetes!") { Seen::Settled(()) } else { Seen::NotYet(log) })
+    })
+    .await
+}
+
+async fn show(world: &World) -> Result<()> {
+    for args in [&["get", "managedclusters"][..], &["get", "pods", "-A"]] {
+        say(&format!("\n$ kubectl {}", args.join(" ")));
+        say(world.plane.kubectl(args).await?.trim_end());
+    }
+    Ok(())
+}
+
+/// One JSON line per figure, as the benchmarks print them.
+async fn print_memory(world: &World) -> Result<()> {
+    say("");
+    for used in world.node.memory(&world.plane).await? {
+        for (kind, kilobytes) in [("resident", used.memory.resident_kb), ("anonymous", used.memory.anonymous_kb)] {
+            // Not by the pod's name, which is another one every time.
+            let figure = format!("{kind} memory of a pod's container, {}/{}", used.namespace, used.container);
+            say(&json!({"figure": figure, "value": kilobytes as f64 / 1000.0, "unit": "MB"}).to_string());
+        }
+    }
+    Ok(())
+}
