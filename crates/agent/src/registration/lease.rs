@@ -29,6 +29,8 @@ pub(crate) struct LeaseRenewal {
     leases: Api<Lease>,
     context: Context,
     schedule: Mutex<Schedule>,
+    /// The lease as it was last written, so that renewing it takes one request.
+    held: Mutex<Option<Lease>>,
 }
 
 /// When the next renewal is due.
@@ -73,6 +75,7 @@ impl LeaseRenewal {
             leases: Api::namespaced(hub.client().clone(), cluster),
             context: context.clone(),
             schedule: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -82,13 +85,28 @@ impl LeaseRenewal {
 
     /// Replaces the lease: agents have no right to patch it.
     async fn renew(&self) -> Result<Applied, Error> {
-        let Some(mut lease) = write::get(&self.leases, leases::MANAGED_CLUSTER).await? else {
+        let Some(mut lease) = self.lease().await? else {
             debug!("the hub has not created the lease yet");
             return Ok(Applied::Missing);
         };
         lease.spec.get_or_insert_default().renew_time = Some(MicroTime(self.context.clock().now()));
-        write::replace(&self.leases, &lease).await?;
+        let renewed = write::replace(&self.leases, &lease).await?;
+        *self.held() = Some(renewed);
         Ok(Applied::Renewed)
+    }
+
+    /// The lease as it was last written. Taken, so that it is read again when writing it fails: somebody else may have
+    /// changed or deleted it.
+    async fn lease(&self) -> Result<Option<Lease>, Error> {
+        let held = self.held().take();
+        match held {
+            Some(lease) => Ok(Some(lease)),
+            None => write::get(&self.leases, leases::MANAGED_CLUSTER).await,
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn retry(&self, duration: Duration) -> Next {

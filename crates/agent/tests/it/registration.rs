@@ -5,14 +5,15 @@ use k8s_openapi::{
     ByteString,
     api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec},
 };
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use ocm_agent::{AgentConfig, AgentError, Components};
-use ocm_api::{labels, signers};
+use ocm_api::{labels, leases, signers};
 use ocm_runtime::{
     Clock,
     pki::{Bundle, PrivateKey, Subject, parse_request},
 };
 use ocm_testing::eventually;
+use serde_json::json;
 
 use crate::registration_world::{World, looks_again, name};
 
@@ -127,13 +128,34 @@ async fn after_a_restart_the_secret_is_enough() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_wrote_to_the_lease_stays_and_it_is_renewed_nevertheless() -> Result<()> {
+    let world = World::new().await?;
+    let agent = world.join(world.config(), Clock::System).await?;
+    let renewed = eventually("the lease is renewed", || async {
+        anyhow::Ok(world.lease().await?.spec.and_then(|spec| spec.renew_time))
+    })
+    .await?;
+    world.hub.kubectl(&["label", "lease", leases::MANAGED_CLUSTER, "-n", &world.cluster, "note=kept"]).await?;
+    let shorter = Patch::Merge(json!({"spec": {"leaseDurationSeconds": 30}}));
+    world.clusters().patch(&world.cluster, &PatchParams::default(), &shorter).await?;
+    let lease = eventually("the lease is renewed again", || async {
+        let lease = world.lease().await?;
+        let again = lease.spec.as_ref().is_some_and(|spec| spec.renew_time.as_ref() != Some(&renewed));
+        anyhow::Ok(again.then_some(lease))
+    })
+    .await?;
+    assert_eq!(lease.metadata.labels.unwrap_or_default().get("note").map(String::as_str), Some("kept"));
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_denied_request_is_waited_for_and_a_deleted_one_made_again() -> Result<()> {
     let world = World::new().await?;
     let agent = world.start().await?;
     let first = world.request_count(1).await?.remove(0);
-    let looks = agent.looks("cluster-certificate");
+    let looks = agent.looks("client-certificate");
     world.deny(&first).await?;
-    eventually("the agent has seen it", || async { agent.looks("cluster-certificate") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.looks("client-certificate") > looks }).await?;
     assert_eq!(world.own_requests().await?.len(), 1);
 
     world.requests().delete(name(&first), &DeleteParams::default()).await?;
@@ -153,9 +175,9 @@ async fn requests_of_strangers_do_not_confuse_it() -> Result<()> {
     let agent = world.start().await?;
     let own = world.request_count(1).await?.remove(0);
     let stranger = world.requests().create(&PostParams::default(), &request_of_a_stranger(&world)?).await?;
-    let looks = agent.looks("cluster-certificate");
+    let looks = agent.looks("client-certificate");
     world.approve(&stranger).await?;
-    eventually("the agent has seen it", || async { agent.looks("cluster-certificate") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.looks("client-certificate") > looks }).await?;
     assert_eq!(world.secret().await?, None);
 
     world.accept().await?;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How often the server is asked, at most; up to a quarter less, so that many do not ask at once.
-const PERIOD: Duration = Duration::from_secs(40);
+const PERIOD: Duration = Duration::from_secs(55);
 
 /// Where a server has been, shared by all watches of one identity. Cheap to clone.
 #[derive(Clone, Debug)]
