@@ -1,5 +1,6 @@
 //! The grammar of Kubernetes that OCM needs: quantities, selectors, YAML, merge patches. No I/O.
 //!
+//! * [`labels`] knows what may be a label's key and value.
 //! * [`quantity`] parses, adds and prints amounts such as `100m` or `2Gi`.
 //! * [`selector`] decides whether labels match a label selector.
 //! * [`merge`] computes the JSON merge patch between two values.
@@ -7,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+pub mod labels;
 pub mod merge;
 pub mod quantity;
 pub mod selector;

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
+use crate::labels;
+
 /// Why a selector is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -32,6 +34,26 @@ pub enum Error {
         key: String,
         /// The operator as written.
         operator: String,
+    },
+    /// No label can have that key.
+    #[error(
+        "failed to read label selector: {key:?} is no label key, use at most 63 letters, digits and -_. with an optional \
+         DNS name and / before them"
+    )]
+    InvalidKey {
+        /// The key as written.
+        key: String,
+    },
+    /// No label can have that value.
+    #[error(
+        "failed to read label selector: {value:?} of key {key:?} is no label value, use at most 63 letters, digits and -_. \
+         that begin and end with a letter or digit"
+    )]
+    InvalidValue {
+        /// Key of the requirement.
+        key: String,
+        /// The value as written.
+        value: String,
     },
 }
 
@@ -74,10 +96,10 @@ impl Selector {
     ///
     /// # Errors
     ///
-    /// When an operator is unknown or has the wrong number of values.
+    /// When an operator is unknown or has the wrong number of values, or no label can have a key or value.
     pub fn new(selector: Option<&LabelSelector>) -> Result<Self, Error> {
         let Some(selector) = selector else { return Ok(Self::nothing()) };
-        let labels = selector.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let labels = selector.match_labels.iter().flatten().map(|(key, value)| Requirement::equals(key, value));
         let expressions = selector.match_expressions.iter().flatten().map(Requirement::new);
         Ok(Self(Kind::All(labels.chain(expressions).collect::<Result<_, _>>()?)))
     }
@@ -108,8 +130,8 @@ impl TryFrom<&LabelSelector> for Selector {
 }
 
 impl Requirement {
-    fn equals(key: &str, value: &str) -> Self {
-        Self { key: key.to_owned(), test: Test::In(BTreeSet::from([value.to_owned()])) }
+    fn equals(key: &str, value: &str) -> Result<Self, Error> {
+        Self { key: key.to_owned(), test: Test::In(BTreeSet::from([value.to_owned()])) }.checked()
     }
 
     fn new(requirement: &LabelSelectorRequirement) -> Result<Self, Error> {
@@ -125,7 +147,18 @@ impl Requirement {
             "DoesNotExist" => Test::DoesNotExist,
             _ => return Err(Error::UnknownOperator { key, operator }),
         };
-        Ok(Self { key, test })
+        Self { key, test }.checked()
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        if !labels::is_key(&self.key) {
+            return Err(Error::InvalidKey { key: self.key });
+        }
+        let (Test::In(values) | Test::NotIn(values)) = &self.test else { return Ok(self) };
+        match values.iter().find(|value| !labels::is_value(value)) {
+            Some(value) => Err(Error::InvalidValue { key: self.key.clone(), value: value.clone() }),
+            None => Ok(self),
+        }
     }
 
     fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -195,6 +228,19 @@ mod tests {
                 selector(json!({ "matchExpressions": [{ "key": "k1", "operator": operator, "values": values }] }))
                     .unwrap_err();
             assert!(error.to_string().contains("k1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_or_value_that_no_label_can_have_is_an_error_that_names_it() {
+        for (wrong, named) in [
+            (json!({ "matchLabels": { "k 1": "a" } }), "k 1"),
+            (json!({ "matchLabels": { "k1": "a b" } }), "a b"),
+            (json!({ "matchExpressions": [{ "key": "-k1", "operator": "Exists" }] }), "-k1"),
+            (json!({ "matchExpressions": [{ "key": "k1", "operator": "NotIn", "values": ["https://x"] }] }), "https://x"),
+        ] {
+            let error = selector(wrong).unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
         }
     }
 }

@@ -28,7 +28,7 @@ impl std::fmt::Debug for Recorder {
 pub struct Happening {
     /// `Normal` or `Warning`.
     pub type_: &'static str,
-    /// The machine-readable reason, which is also the action.
+    /// The machine-readable reason, which is also the action unless that is told apart.
     pub reason: &'static str,
     /// What a person needs to know.
     pub note: String,
@@ -50,6 +50,29 @@ impl Recorder {
         K: Resource<DynamicType = ()>,
     {
         let event = self.event(namespace, object, happening);
+        write::create(&Api::namespaced(self.client.clone(), namespace), &event).await.map(|_| ())
+    }
+
+    /// Writes an event on `object` into `namespace`, with an action of its own and another object that it concerns.
+    ///
+    /// # Errors
+    /// [`crate::Error::Request`].
+    pub async fn record_related<K, R>(
+        &self,
+        namespace: &str,
+        object: &K,
+        happening: Happening,
+        action: &'static str,
+        related: &R,
+    ) -> Result<()>
+    where
+        K: Resource<DynamicType = ()>,
+        R: Resource<DynamicType = ()>,
+    {
+        let event = self.event(namespace, object, happening);
+        let resource_version = related.meta().resource_version.clone();
+        let related = ObjectReference { resource_version, ..related.object_ref(&()) };
+        let event = Event { action: Some(action.into()), related: Some(related), ..event };
         write::create(&Api::namespaced(self.client.clone(), namespace), &event).await.map(|_| ())
     }
 

@@ -47,3 +47,8 @@ pub const EXECUTOR_DENIAL_RETRY: Duration = Duration::from_secs(60);
 pub const MAX_RAW_FEEDBACK_BYTES: usize = 1024;
 /// Largest sum of the manifests of a work, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 512_000;
+
+/// Most clusters in one PlacementDecision.
+pub const MAX_DECISIONS: usize = 100;
+/// Most characters of an event with scores, before what says that there are more.
+pub const MAX_SCORE_NOTE: usize = 1000;

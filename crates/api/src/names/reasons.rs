@@ -84,6 +84,23 @@ pub mod placement {
     pub const MISCONFIGURED: &str = "Misconfigured";
     /// Misconfigured False.
     pub const SUCCEED_CONFIGURED: &str = "Succeedconfigured";
+
+    /// Of an event: a PlacementDecision was made.
+    pub const DECISION_CREATE: &str = "DecisionCreate";
+    /// Action of an event with [`DECISION_CREATE`].
+    pub const DECISION_CREATED: &str = "DecisionCreated";
+    /// Of an event: the clusters of a PlacementDecision have changed.
+    pub const DECISION_UPDATE: &str = "DecisionUpdate";
+    /// Action of an event with [`DECISION_UPDATE`].
+    pub const DECISION_UPDATED: &str = "DecisionUpdated";
+    /// Of an event: a PlacementDecision was deleted.
+    pub const DECISION_DELETE: &str = "DecisionDelete";
+    /// Action of an event with [`DECISION_DELETE`].
+    pub const DECISION_DELETED: &str = "DecisionDeleted";
+    /// Of an event: the scores by which clusters were chosen.
+    pub const SCORE_UPDATE: &str = "ScoreUpdate";
+    /// Action of an event with [`SCORE_UPDATE`].
+    pub const SCORE_UPDATED: &str = "ScoreUpdated";
 }
 
 /// Of ManifestWorkReplicaSet.
