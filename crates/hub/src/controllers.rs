@@ -8,14 +8,21 @@ use ocm_api::{
 };
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
-use crate::registration::{
-    Parts, WORKERS, clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController,
-    csr::CsrController, default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
-    shared_roles::SharedRolesController, taints::TaintController,
+use crate::{
+    placement::{self, PlacementController},
+    registration::{
+        Parts, WORKERS, clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController,
+        csr::CsrController, default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
+        managed_namespaces::ManagedNamespacesController, set_bindings::SetBindingController,
+        shared_roles::SharedRolesController, taints::TaintController,
+    },
 };
 
 /// Component of the controllers that let clusters in and watch over them.
 pub const REGISTRATION: &str = "registration";
+
+/// Component of the controller that chooses clusters.
+pub const PLACEMENT: &str = "placement";
 
 /// Controllers that are elected together, as they are in OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +34,10 @@ pub struct Component {
 }
 
 /// Every component there is.
-pub const COMPONENTS: &[Component] = &[Component { name: REGISTRATION, lock: leases::REGISTRATION_CONTROLLER_LOCK }];
+pub const COMPONENTS: &[Component] = &[
+    Component { name: REGISTRATION, lock: leases::REGISTRATION_CONTROLLER_LOCK },
+    Component { name: PLACEMENT, lock: leases::PLACEMENT_LOCK },
+];
 
 /// One controller: what it is called, what it reads and what it writes.
 #[derive(Clone, Copy)]
@@ -157,6 +167,26 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         start: |context, parts| context.run(DefaultSetsController::new(parts), 1),
     },
     ControllerInfo {
+        name: SetBindingController::NAME,
+        component: REGISTRATION,
+        summary: "says whether bound cluster sets exist",
+        gate: None,
+        watches: &["managedclustersetbindings", "managedclustersets"],
+        writes: &["managedclustersetbindings/status (Bound)"],
+        source: "registration/set_bindings.rs",
+        start: |context, parts| context.run(SetBindingController::new(parts), 1),
+    },
+    ControllerInfo {
+        name: ManagedNamespacesController::NAME,
+        component: REGISTRATION,
+        summary: "tells clusters which namespaces their cluster sets want",
+        gate: None,
+        watches: &["managedclusters", "managedclustersets"],
+        writes: &["managedclusters/status (managedNamespaces)"],
+        source: "registration/managed_namespaces.rs",
+        start: |context, parts| context.run(ManagedNamespacesController::new(parts), WORKERS),
+    },
+    ControllerInfo {
         name: CsrController::NAME,
         component: REGISTRATION,
         summary: "approves the renewal of agents' certificates",
@@ -179,6 +209,22 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         ],
         source: "registration/gc",
         start: |context, parts| context.run(GcController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: PlacementController::NAME,
+        component: PLACEMENT,
+        summary: "chooses clusters for placements",
+        gate: None,
+        watches: &[
+            "placements",
+            "placementdecisions",
+            "managedclusters",
+            "managedclustersets",
+            "managedclustersetbindings",
+        ],
+        writes: &["placementdecisions", "placementdecisions/status", "placements/status", "events"],
+        source: "placement",
+        start: |context, parts| context.run(PlacementController::new(context.clock(), parts), placement::WORKERS),
     },
 ];
 
@@ -209,8 +255,12 @@ pub fn select(names: &[String]) -> Result<Vec<&'static ControllerInfo>, UnknownC
 }
 
 fn known() -> String {
-    let controllers = CONTROLLERS.iter().map(|controller| controller.name).collect::<Vec<_>>().join(", ");
-    format!("{controllers}, and {REGISTRATION} for all of these")
+    let of = |component: &Component| {
+        let controllers = CONTROLLERS.iter().filter(|controller| controller.component == component.name);
+        let names: Vec<_> = controllers.map(|controller| controller.name).collect();
+        format!("{} for all of {}", component.name, names.join(", "))
+    };
+    COMPONENTS.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -223,9 +273,10 @@ mod tests {
     }
 
     #[test]
-    fn no_name_and_the_components_name_choose_every_controller() {
+    fn no_name_chooses_every_controller_and_a_components_name_its_own() {
         assert_eq!(selected(&[]).unwrap().len(), CONTROLLERS.len());
-        assert_eq!(selected(&["registration"]).unwrap().len(), CONTROLLERS.len());
+        let of_each = COMPONENTS.iter().map(|component| selected(&[component.name]).unwrap().len());
+        assert_eq!(of_each.sum::<usize>(), CONTROLLERS.len());
     }
 
     #[test]
@@ -237,8 +288,8 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_names_there_are() {
         let error = selected(&["cluster-lease,lease"]).unwrap_err().to_string();
-        assert!(error.starts_with("unknown controller \"lease\"; this hub has managed-cluster, "), "{error}");
-        assert!(error.ends_with("and registration for all of these"), "{error}");
+        let expected = "unknown controller \"lease\"; this hub has registration for all of managed-cluster, ";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | module | what it gives |
 //! | --- | --- |
 //! | `registration` | letting clusters in, watching over them, cleaning up after them |
+//! | `placement` | choosing clusters |
 //! | [`controllers`] | the table of controllers, and choosing among them |
 //! | [`feature_gates`] | the gates a hub knows |
 //! | [`webhook`] | the server that API servers ask to convert add-ons |
@@ -19,6 +20,7 @@
 pub mod controllers;
 mod error;
 pub mod feature_gates;
+mod placement;
 mod registration;
 pub mod webhook;
 

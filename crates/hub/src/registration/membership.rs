@@ -12,7 +12,7 @@ use ocm_apimachinery::selector::Selector;
 use crate::error::{Error, Result};
 
 /// The rule of one set, checked and ready to match.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Membership {
     /// Clusters whose label names this set.
     Exclusive(String),

@@ -3,7 +3,8 @@
 //! How the data flows: agents create `ManagedCluster`s and certificate requests; an admin accepts them;
 //! [`cluster`] gives an accepted cluster its namespace and rights, which agents use to renew the lease that [`lease`]
 //! made and to report their health; [`lease`], [`clock`] and [`taints`] turn silence and ill health into conditions
-//! and taints; [`cluster_set`] counts the members of sets; [`gc`] and [`cluster`] take everything back in the end.
+//! and taints; [`cluster_set`] counts the members of sets, [`set_bindings`] looks whether bound sets exist, and
+//! [`managed_namespaces`] tells clusters what their sets want; [`gc`] and [`cluster`] take everything back in the end.
 //!
 //! All of them read from one watch per kind ([`sources`]). All writes to a `ManagedCluster` go through
 //! [`writer::ClusterWriter`], so that the hub never conflicts with itself.
@@ -15,9 +16,11 @@ pub(crate) mod csr;
 pub(crate) mod default_sets;
 pub(crate) mod gc;
 pub(crate) mod lease;
+pub(crate) mod managed_namespaces;
 pub(crate) mod membership;
 pub(crate) mod names;
 pub(crate) mod rbac;
+pub(crate) mod set_bindings;
 pub(crate) mod shared_roles;
 pub(crate) mod sources;
 pub(crate) mod status;

@@ -10,7 +10,10 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt as _, core::PartialObjectMeta};
 use ocm_api::{
-    cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
+    cluster::{
+        v1::ManagedCluster,
+        v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
+    },
     labels,
     work::v1::ManifestWork,
 };
@@ -27,6 +30,10 @@ pub(crate) fn clusters(watches: &Watches) -> Cache<ManagedCluster> {
 }
 
 pub(crate) fn sets(watches: &Watches) -> Cache<ManagedClusterSet> {
+    watches.all(Scope::all())
+}
+
+pub(crate) fn set_bindings(watches: &Watches) -> Cache<ManagedClusterSetBinding> {
     watches.all(Scope::all())
 }
 

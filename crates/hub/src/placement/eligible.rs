@@ -1,0 +1,36 @@
+//! Which sets, and so which clusters, a placement may choose from.
+
+use super::{facts::Name, index::Scene, schedule::Candidate};
+
+/// The sets that a placement may choose from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Eligible {
+    /// Whether any set is bound to the placement's namespace.
+    pub(crate) any_bound: bool,
+    /// Those it may choose from, by name.
+    pub(crate) sets: Vec<Name>,
+    /// Why nobody can say which clusters belong to one of them.
+    pub(crate) problem: Option<String>,
+}
+
+impl Eligible {
+    /// Sets that exist, are bound to the namespace by a binding of their name, and that the placement asks for.
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let bound = scene.bound.iter().filter_map(|name| scene.sets.get_key_value(name.as_str()));
+        let mut eligible = Self::default();
+        for (name, set) in bound {
+            eligible.any_bound = true;
+            if scene.rules.takes(name) {
+                eligible.sets.push(name.clone());
+                eligible.problem = eligible.problem.or_else(|| set.problem().map(str::to_owned));
+            }
+        }
+        eligible
+    }
+
+    /// The clusters of these sets, by name. Clusters that are being deleted belong to none.
+    pub(crate) fn candidates<'a>(&self, scene: &'a Scene) -> Vec<Candidate<'a>> {
+        let all = scene.clusters.iter().filter(|(_, facts)| facts.sets.iter().any(|set| self.sets.contains(set)));
+        all.map(|(name, facts)| Candidate { name, facts }).collect()
+    }
+}

@@ -1,0 +1,91 @@
+//! Events that tell what happened to decisions.
+
+use kube::ResourceExt as _;
+use ocm_api::{
+    cluster::v1beta1::{Placement, PlacementDecision},
+    limits::MAX_SCORE_NOTE,
+    reasons::placement as reasons,
+};
+use ocm_runtime::{
+    error::chain,
+    events::{Happening, Recorder},
+};
+use tracing::warn;
+
+use super::{apply::Done, facts::Name};
+
+/// Tells what was done; an event that cannot be written is lost.
+pub(super) async fn tell(recorder: &Recorder, placement: &Placement, done: &[Done], scores: &[(Name, i64)]) {
+    for (happening, action, decision) in done.iter().flat_map(|done| happenings(placement, done, scores)) {
+        let namespace = placement.namespace().unwrap_or_default();
+        if let Err(error) = recorder.record_related(&namespace, placement, happening, action, decision).await {
+            warn!(error = %chain(&error), "an event is lost");
+        }
+    }
+}
+
+type Told<'a> = (Happening, &'static str, &'a PlacementDecision);
+
+fn happenings<'a>(placement: &Placement, done: &'a Done, scores: &[(Name, i64)]) -> Vec<Told<'a>> {
+    let tell = |reason, action, decision: &'a PlacementDecision, note| -> Told<'a> {
+        (Happening { type_: "Normal", reason, note }, action, decision)
+    };
+    let note = |decision: &PlacementDecision, verb: &str| {
+        format!("Placement {} has {verb} PlacementDecision {}", placement.name_any(), decision.name_any())
+    };
+    match done {
+        Done::Created(made) => {
+            vec![tell(reasons::DECISION_CREATE, reasons::DECISION_CREATED, made, note(made, "a new"))]
+        }
+        Done::Deleted(gone) => {
+            vec![tell(reasons::DECISION_DELETE, reasons::DECISION_DELETED, gone, note(gone, "no longer"))]
+        }
+        Done::Listed(changed) => {
+            let mut told =
+                vec![tell(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, changed, note(changed, "a changed"))];
+            if !scores.is_empty() {
+                told.push(tell(reasons::SCORE_UPDATE, reasons::SCORE_UPDATED, changed, score_note(scores)));
+            }
+            told
+        }
+    }
+}
+
+/// Each cluster with its score, as long as there is room.
+fn score_note(scores: &[(Name, i64)]) -> String {
+    let mut note = String::new();
+    for (name, score) in scores {
+        let entry = format!("{name}:{score} ");
+        if note.len() + entry.len() > MAX_SCORE_NOTE {
+            note.push_str("......");
+            break;
+        }
+        note.push_str(&entry);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_lists_scores_as_long_as_there_is_room() {
+        let scores = |count: usize| (0..count).map(|index| (format!("c{index:05}").into(), 100)).collect::<Vec<_>>();
+        assert_eq!(score_note(&scores(2)), "c00000:100 c00001:100 ");
+        let long = score_note(&scores(1000));
+        assert!(long.len() <= 1006 && long.ends_with("c00089:100 ......"), "{long}");
+    }
+
+    #[test]
+    fn a_list_of_clusters_comes_with_scores_if_there_are_any() {
+        let placement = Placement::new("ns", "p", <_>::default());
+        let listed = Done::Listed(Box::new(PlacementDecision::new("ns", "p-decision-1")));
+        let reasons = |scores: &[(Name, i64)]| -> Vec<_> {
+            happenings(&placement, &listed, scores).into_iter().map(|(told, action, _)| (told.reason, action)).collect()
+        };
+        assert_eq!(reasons(&[]), [("DecisionUpdate", "DecisionUpdated")]);
+        let both = [("DecisionUpdate", "DecisionUpdated"), ("ScoreUpdate", "ScoreUpdated")];
+        assert_eq!(reasons(&[("c".into(), 1)]), both);
+    }
+}

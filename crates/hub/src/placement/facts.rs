@@ -1,0 +1,85 @@
+//! What placements look at of a cluster.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::ResourceExt as _;
+use ocm_api::cluster::v1::{ManagedCluster, ManagedClusterStatus, Taint};
+use ocm_apimachinery::quantity;
+use ocm_runtime::write;
+
+/// The name of a cluster or a set; clones share the text.
+pub(crate) type Name = Arc<str>;
+/// Labels, or claims by name.
+pub(crate) type Labels = BTreeMap<String, String>;
+/// Every cluster, by name.
+pub(crate) type Clusters = BTreeMap<Name, Arc<Cluster>>;
+
+/// What placements look at of a cluster. When this stays the same, so do all decisions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Cluster {
+    pub(crate) labels: Labels,
+    pub(crate) claims: Labels,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) allocatable: Allocatable,
+    /// The sets it belongs to; none any more once it is being deleted.
+    pub(crate) sets: Vec<Name>,
+    pub(crate) is_leaving: bool,
+}
+
+/// How much of a resource pods may use; `None` of what the cluster says nothing of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Allocatable {
+    /// In cores.
+    pub(crate) cpu: Option<f64>,
+    /// In bytes.
+    pub(crate) memory: Option<f64>,
+}
+
+impl Cluster {
+    /// What a cluster says; its sets are for those to say who know them.
+    pub(crate) fn of(cluster: &ManagedCluster) -> Self {
+        let status = cluster.status.as_ref();
+        let claims = status.iter().flat_map(|status| &status.cluster_claims);
+        Self {
+            labels: cluster.labels().clone(),
+            claims: claims.map(|claim| (claim.name.clone(), claim.value.clone())).collect(),
+            taints: cluster.spec.taints.clone(),
+            allocatable: status.map(Allocatable::of).unwrap_or_default(),
+            sets: Vec::new(),
+            is_leaving: write::is_deleting(cluster),
+        }
+    }
+}
+
+impl Allocatable {
+    fn of(status: &ManagedClusterStatus) -> Self {
+        Self { cpu: amount(status, "cpu"), memory: amount(status, "memory") }
+    }
+}
+
+/// Only what stands in both the capacity and the allocatable resources counts.
+fn amount(status: &ManagedClusterStatus, resource: &str) -> Option<f64> {
+    parse(status.capacity.get(resource)?)?;
+    parse(status.allocatable.get(resource)?)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "amounts are compared, not counted")]
+fn parse(amount: &Quantity) -> Option<f64> {
+    let parsed: quantity::Quantity = amount.0.parse().ok()?;
+    Some(parsed.nanos() as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_resource_counts_when_it_is_in_both_capacity_and_allocatable() {
+        let status = json!({"capacity": {"cpu": "4", "memory": "x"}, "allocatable": {"cpu": "3500m", "memory": "1Gi"}});
+        let status: ManagedClusterStatus = serde_json::from_value(status).unwrap();
+        assert_eq!(Allocatable::of(&status), Allocatable { cpu: Some(3.5), memory: None });
+    }
+}

@@ -1,0 +1,155 @@
+//! How the chosen clusters are split into groups, and these over decisions.
+
+use ocm_api::{cluster::v1beta1::DecisionGroupStatus, components, limits::MAX_DECISIONS};
+
+use super::{facts::Name, rules::Grouping, schedule::Candidate};
+
+/// Chosen clusters that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Empty for clusters that no named group takes.
+    pub(crate) name: String,
+    pub(crate) clusters: Vec<Name>,
+}
+
+/// A PlacementDecision as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) name: String,
+    pub(crate) group: String,
+    /// Index of the group, as its label has it.
+    pub(crate) index: String,
+    pub(crate) clusters: Vec<Name>,
+}
+
+/// Splits the chosen clusters. There is always a group, be it empty.
+pub(crate) fn split(grouping: &Grouping, chosen: &[Candidate<'_>]) -> Vec<Group> {
+    let size = grouping.size.of(chosen.len());
+    let mut rest: Vec<Candidate<'_>> = chosen.to_vec();
+    let mut groups = Vec::new();
+    for rule in &grouping.rules {
+        let (taken, left) = rest.into_iter().partition(|one| rule.traits.are_of(one.facts));
+        rest = left;
+        groups.extend(pieces(&rule.name, taken, size));
+    }
+    if grouping.problem.is_none() {
+        groups.extend(pieces("", rest, size));
+    }
+    if groups.is_empty() {
+        groups.push(Group::default());
+    }
+    groups
+}
+
+fn pieces(name: &str, clusters: Vec<Candidate<'_>>, size: usize) -> Vec<Group> {
+    let mut names: Vec<Name> = clusters.into_iter().map(|one| one.name.clone()).collect();
+    names.sort_unstable();
+    names.chunks(size).map(|piece| Group { name: name.to_owned(), clusters: piece.to_vec() }).collect()
+}
+
+/// The decisions that list the groups, with as many clusters as each may have, and what the status says of each group.
+pub(crate) fn slice(placement: &str, groups: &[Group]) -> (Vec<Wanted>, Vec<DecisionGroupStatus>) {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut said = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let first = wanted.len();
+        for clusters in slices(&group.clusters) {
+            let name = components::placement_decision_name(placement, wanted.len() + 1);
+            let (group, index) = (group.name.clone(), index.to_string());
+            wanted.push(Wanted { name, group, index, clusters: clusters.to_vec() });
+        }
+        said.push(DecisionGroupStatus {
+            decision_group_index: count(index),
+            decision_group_name: group.name.clone(),
+            decisions: wanted[first..].iter().map(|decision| decision.name.clone()).collect(),
+            clusters_count: count(group.clusters.len()),
+        });
+    }
+    (wanted, said)
+}
+
+/// At least one, for a group without clusters has a decision too.
+fn slices(clusters: &[Name]) -> Vec<&[Name]> {
+    if clusters.is_empty() { vec![clusters] } else { clusters.chunks(MAX_DECISIONS).collect() }
+}
+
+/// As the API has numbers.
+pub(crate) fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::placement::facts::{Cluster, Clusters};
+
+    fn clusters(count: usize) -> Clusters {
+        let labels = |index: usize| [("parity".to_owned(), (index % 2).to_string())].into();
+        let cluster = |index| Arc::new(Cluster { labels: labels(index), ..Cluster::default() });
+        (0..count).map(|index| (format!("c{index:03}").into(), cluster(index))).collect()
+    }
+
+    fn grouped(count: usize, strategy: Value) -> Vec<(String, usize)> {
+        let clusters = clusters(count);
+        // In any order but theirs: groups are by name.
+        let chosen: Vec<_> = clusters.iter().rev().map(|(name, facts)| Candidate { name, facts }).collect();
+        let groups = split(&Grouping::read(&serde_json::from_value(strategy).unwrap()), &chosen);
+        assert!(groups.iter().all(|group| group.clusters.is_sorted()));
+        groups.into_iter().map(|group| (group.name, group.clusters.len())).collect()
+    }
+
+    fn even(name: &str) -> Value {
+        json!({"groupName": name, "groupClusterSelector": {"labelSelector": {"matchLabels": {"parity": "0"}}}})
+    }
+
+    #[test]
+    fn without_a_strategy_there_is_one_group_even_of_no_clusters() {
+        assert_eq!(grouped(3, json!({})), [(String::new(), 3)]);
+        assert_eq!(grouped(0, json!({})), [(String::new(), 0)]);
+    }
+
+    #[test]
+    fn named_groups_take_theirs_first_and_all_are_split_by_size() {
+        let strategy = json!({"decisionGroups": [even("even"), even("again")], "clustersPerDecisionGroup": 2});
+        let expected = [("even", 2), ("even", 1), ("", 2)].map(|(name, size)| (name.to_owned(), size));
+        assert_eq!(grouped(5, strategy), expected);
+    }
+
+    #[test]
+    fn what_comes_after_a_wrong_selector_is_dropped() {
+        let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Like"}]});
+        let wrong = json!({"groupName": "wrong", "groupClusterSelector": {"labelSelector": wrong}});
+        assert_eq!(grouped(4, json!({"decisionGroups": [even("even"), wrong.clone()]})), [("even".to_owned(), 2)]);
+        assert_eq!(grouped(4, json!({"decisionGroups": [wrong]})), [(String::new(), 0)]);
+    }
+
+    #[test]
+    fn a_decision_lists_a_hundred_clusters_and_their_numbers_go_on_over_groups() {
+        let names: Vec<Name> = clusters(201).keys().cloned().collect();
+        let groups = [
+            Group { name: "canary".into(), clusters: names[..101].to_vec() },
+            Group { name: String::new(), clusters: names[101..].to_vec() },
+        ];
+        let (wanted, said) = slice("p", &groups);
+        let seen: Vec<_> =
+            wanted.iter().map(|one| (&*one.name, &*one.group, &*one.index, one.clusters.len())).collect();
+        assert_eq!(
+            seen,
+            [("p-decision-1", "canary", "0", 100), ("p-decision-2", "canary", "0", 1), ("p-decision-3", "", "1", 100)]
+        );
+        assert_eq!(said[0].decisions, ["p-decision-1", "p-decision-2"]);
+        assert_eq!((said[0].clusters_count, said[1].clusters_count), (101, 100));
+        assert_eq!((said[1].decision_group_index, &*said[1].decision_group_name), (1, ""));
+    }
+
+    #[test]
+    fn a_group_without_clusters_has_a_decision_without_clusters() {
+        let (wanted, said) = slice("p", &[Group::default()]);
+        assert_eq!((wanted.len(), wanted[0].clusters.len(), said[0].clusters_count), (1, 0, 0));
+        assert_eq!(said[0].decisions, ["p-decision-1"]);
+    }
+}

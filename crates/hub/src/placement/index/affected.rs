@@ -1,0 +1,76 @@
+//! Which placements a change can affect.
+
+use std::ops::Bound;
+
+use jiff::Timestamp;
+use ocm_api::cluster::v1::TaintEffect;
+use ocm_runtime::ObjectKey;
+
+use super::{Entry, State};
+use crate::placement::{
+    facts::{Cluster, Name},
+    rules::Rules,
+    schedule::fits,
+};
+
+impl State {
+    /// The placements that may choose from a set: those in every namespace that it is bound to.
+    pub(super) fn placements_of_set(&self, set: &str) -> Vec<ObjectKey> {
+        let namespaces = self.bindings.namespaces.get(set).into_iter().flatten();
+        namespaces.flat_map(|namespace| self.placements_in(namespace, set)).collect()
+    }
+
+    /// The placements of a namespace that choose from a set, if it is bound.
+    pub(super) fn placements_in(&self, namespace: &str, set: &str) -> Vec<ObjectKey> {
+        let concerned = self.of_namespace(namespace).filter(|(_, entry)| entry.rules.takes(set));
+        concerned.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn of_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a ObjectKey, &'a Entry)> {
+        let first = ObjectKey::new(namespace, "");
+        let from_first = self.placements.range((Bound::Included(first), Bound::Unbounded));
+        from_first.take_while(move |(key, _)| key.namespace == namespace)
+    }
+
+    /// The placements whose decision the change of a cluster can change.
+    pub(super) fn affected_by_cluster(
+        &self,
+        name: &str,
+        old: Option<&Cluster>,
+        new: Option<&Cluster>,
+    ) -> Vec<ObjectKey> {
+        let sets = [old, new].into_iter().flatten().flat_map(|cluster| &cluster.sets);
+        let mut namespaces: Vec<&String> =
+            sets.filter_map(|set| self.bindings.namespaces.get(&**set)).flatten().collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        let all = namespaces.into_iter().flat_map(|namespace| self.of_namespace(namespace));
+        all.filter(|(key, entry)| self.minds(key, &entry.rules, name, old, new)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn minds(&self, key: &ObjectKey, rules: &Rules, name: &str, old: Option<&Cluster>, new: Option<&Cluster>) -> bool {
+        let is_candidate = |cluster: &&Cluster| self.takes_any(&key.namespace, rules, &cluster.sets);
+        let (old, new) = (old.filter(is_candidate), new.filter(is_candidate));
+        let spares_the_decided =
+            |cluster: &Cluster| cluster.taints.iter().any(|taint| taint.effect == TaintEffect::NoSelectIfNew);
+        let is_decided = [old, new].into_iter().flatten().any(spares_the_decided) && self.decisions.lists(key, name);
+        // What a time limit makes of it is looked at when it ends.
+        let fits = |cluster: &Cluster| fits(rules, cluster, is_decided, Timestamp::MIN);
+        match (old, new) {
+            (None, None) => false,
+            (Some(old), Some(new)) => rules.minds(old, new, (fits(old), fits(new))),
+            (Some(one), None) | (None, Some(one)) => fits(one) || self.has_few_candidates(key, rules),
+        }
+    }
+
+    fn takes_any(&self, namespace: &str, rules: &Rules, sets: &[Name]) -> bool {
+        sets.iter().any(|set| rules.takes(set) && self.bindings.has(namespace, set))
+    }
+
+    /// Whether one candidate more or less may be the difference between some and none, which the status tells.
+    fn has_few_candidates(&self, key: &ObjectKey, rules: &Rules) -> bool {
+        let bound = self.bindings.by_namespace.get(&key.namespace).into_iter().flat_map(|names| names.iter());
+        let mut taken = bound.filter(|name| rules.takes(name)).filter_map(|name| self.fleet.sets.get(name.as_str()));
+        taken.all(|set| set.members <= 1)
+    }
+}

@@ -1,0 +1,118 @@
+//! Clusters, and the sets they belong to.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ocm_api::cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet};
+use ocm_runtime::error::chain;
+
+use crate::{
+    placement::facts::{Cluster, Clusters, Name},
+    registration::membership::Membership,
+};
+
+/// Every set, by name.
+pub(crate) type Sets = BTreeMap<Name, Set>;
+
+/// A set, and how many clusters it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    /// Which clusters belong to it, or why nobody can say.
+    membership: Result<Arc<Membership>, String>,
+    /// Those being deleted do not count.
+    pub(crate) members: usize,
+}
+
+impl Set {
+    /// Why nobody can say which clusters belong to it.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.membership.as_ref().err().map(String::as_str)
+    }
+
+    fn includes(&self, cluster: &Cluster) -> bool {
+        let includes = |membership: &Arc<Membership>| membership.includes(&cluster.labels);
+        !cluster.is_leaving && self.membership.as_ref().is_ok_and(includes)
+    }
+}
+
+/// Clusters, and the sets they belong to.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    pub(super) clusters: Arc<Clusters>,
+    pub(super) sets: Arc<Sets>,
+}
+
+/// A cluster before and after a change.
+type BeforeAndAfter = (Option<Arc<Cluster>>, Option<Arc<Cluster>>);
+
+impl Fleet {
+    /// Takes in a cluster, or that it is gone; how it was and is, unless nothing that counts has changed.
+    pub(super) fn take(&mut self, name: &str, cluster: Option<&ManagedCluster>) -> Option<BeforeAndAfter> {
+        let new = cluster.map(|cluster| Arc::new(self.with_sets(Cluster::of(cluster))));
+        let old = self.clusters.get(name).cloned();
+        if old == new {
+            return None;
+        }
+        self.count(old.as_deref(), new.as_deref());
+        let clusters = Arc::make_mut(&mut self.clusters);
+        match &new {
+            Some(cluster) => _ = clusters.insert(name.into(), cluster.clone()),
+            None => _ = clusters.remove(name),
+        }
+        Some((old, new))
+    }
+
+    fn with_sets(&self, mut cluster: Cluster) -> Cluster {
+        let its = self.sets.iter().filter(|(_, set)| set.includes(&cluster)).map(|(name, _)| name.clone());
+        cluster.sets = its.collect();
+        cluster
+    }
+
+    fn count(&mut self, old: Option<&Cluster>, new: Option<&Cluster>) {
+        let sets = |cluster: Option<&Cluster>| cluster.map_or(Vec::new(), |cluster| cluster.sets.clone());
+        let (left, joined) = (sets(old), sets(new));
+        if left == joined {
+            return;
+        }
+        let all = Arc::make_mut(&mut self.sets);
+        for name in left {
+            all.entry(name).and_modify(|set| set.members = set.members.saturating_sub(1));
+        }
+        for name in joined {
+            all.entry(name).and_modify(|set| set.members += 1);
+        }
+    }
+
+    /// Takes in a set, or that it is gone; whether anything that counts has changed.
+    pub(super) fn take_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> bool {
+        let membership = set.map(|set| Membership::of(set).map(Arc::new).map_err(|error| chain(&error)));
+        let known = self.sets.get(name).map(|set| &set.membership);
+        if known == membership.as_ref() {
+            return false;
+        }
+        let sets = Arc::make_mut(&mut self.sets);
+        match membership {
+            Some(membership) => _ = sets.insert(name.into(), Set { membership, members: 0 }),
+            None => _ = sets.remove(name),
+        }
+        self.reassign(name);
+        true
+    }
+
+    /// Says anew of each cluster whether it belongs to the set.
+    fn reassign(&mut self, name: &str) {
+        let sets = Arc::make_mut(&mut self.sets);
+        let mut set = sets.get_mut(name);
+        for cluster in Arc::make_mut(&mut self.clusters).values_mut() {
+            let belongs = set.as_ref().is_some_and(|set| set.includes(cluster));
+            let at = cluster.sets.binary_search_by(|known| (**known).cmp(name));
+            match at {
+                Ok(at) if !belongs => _ = Arc::make_mut(cluster).sets.remove(at),
+                Err(at) if belongs => Arc::make_mut(cluster).sets.insert(at, name.into()),
+                Ok(_) | Err(_) => {}
+            }
+            if let Some(set) = set.as_mut().filter(|_| belongs) {
+                set.members += 1;
+            }
+        }
+    }
+}

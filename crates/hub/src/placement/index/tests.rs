@@ -1,0 +1,116 @@
+//! Which placements a change can affect.
+
+use kube::ResourceExt as _;
+use ocm_api::annotations::PLACEMENT_DISABLE;
+use serde_json::{Value, json};
+
+use crate::placement::testing::{World, at, cluster, key, placement, set, tainted};
+
+fn predicate(key: &str, value: &str) -> Value {
+    json!([{"requiredClusterSelector": {"labelSelector": {"matchLabels": {key: value}}}}])
+}
+
+/// Placements for prod, for dev and for everything, and a cluster of each; all settled.
+fn world() -> World {
+    let mut world = World::new();
+    world.cluster(cluster("prod1", &[("env", "prod")]));
+    world.cluster(cluster("dev1", &[("env", "dev")]));
+    for (name, spec) in [
+        ("all", json!({})),
+        ("dev", json!({"predicates": predicate("env", "dev")})),
+        ("prod", json!({"predicates": predicate("env", "prod")})),
+    ] {
+        assert_eq!(world.placement(placement(name, spec)), [key(name)]);
+        world.settle(name, at(0));
+    }
+    world
+}
+
+#[test]
+fn a_cluster_concerns_the_placements_that_it_fits() {
+    let mut world = world();
+    assert_eq!(world.cluster(cluster("prod2", &[("env", "prod")])), [key("all"), key("prod")]);
+    assert_eq!(world.cluster(cluster("prod2", &[("env", "dev")])), [key("dev"), key("prod")]);
+    assert_eq!(world.cluster(cluster("prod2", &[("env", "dev"), ("more", "x")])), []);
+    assert_eq!(world.no_cluster("prod2"), [key("all"), key("dev")]);
+}
+
+#[test]
+fn a_change_that_no_placement_looks_at_concerns_none() {
+    let mut world = world();
+    let mut noisy = cluster("prod1", &[("env", "prod")]);
+    noisy.annotations_mut().insert("a".into(), "b".into());
+    noisy.spec.hub_accepts_client = true;
+    assert_eq!(world.cluster(noisy.clone()), []);
+    noisy.status =
+        Some(serde_json::from_value(json!({"allocatable": {"cpu": "4"}, "capacity": {"cpu": "4"}})).unwrap());
+    assert_eq!(world.cluster(noisy.clone()), []);
+    let resources =
+        json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}}]}});
+    world.placement(placement("rich", resources));
+    noisy.status.as_mut().unwrap().allocatable.insert("cpu".into(), serde_json::from_value(json!("3")).unwrap());
+    assert_eq!(world.cluster(noisy), [key("rich")]);
+}
+
+#[test]
+fn a_taint_concerns_those_that_do_not_tolerate_it() {
+    let mut world = world();
+    world.placement(placement("patient", json!({"tolerations": [{"operator": "Exists"}]})));
+    world.settle("patient", at(0));
+    let sick = tainted(cluster("prod1", &[("env", "prod")]), "sick", "NoSelect");
+    assert_eq!(world.cluster(sick), [key("all"), key("prod")]);
+}
+
+#[test]
+fn the_first_cluster_of_a_set_and_the_last_concern_placements_that_they_do_not_fit() {
+    let mut world = World::new();
+    world.placement(placement("prod", json!({"predicates": predicate("env", "prod")})));
+    world.settle("prod", at(0));
+    assert_eq!(world.cluster(cluster("dev1", &[("env", "dev")])), [key("prod")], "there are clusters now");
+    assert_eq!(world.cluster(cluster("dev2", &[("env", "dev")])), []);
+    world.no_cluster("dev1");
+    assert_eq!(world.no_cluster("dev2"), [key("prod")], "there are none any more");
+}
+
+#[test]
+fn sets_and_bindings_concern_the_placements_that_choose_from_them() {
+    let mut world = world();
+    world.placement(placement("special", json!({"clusterSets": ["special"]})));
+    assert_eq!(world.set(set("special", json!({}))), [], "nobody has bound it");
+    assert_eq!(world.bind("special").len(), 4, "one names it, the others take every set");
+    world.placement(placement("global", json!({"clusterSets": ["global"]})));
+    let labelled = json!({"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "dev"}}});
+    assert_eq!(world.set(set("special", labelled.clone())), [key("all"), key("dev"), key("prod"), key("special")]);
+    assert_eq!(world.set(set("special", labelled)), [], "nothing has changed");
+    assert_eq!(world.no_set("special").len(), 4);
+    assert_eq!(world.unbind("special").len(), 4);
+}
+
+#[test]
+fn a_placement_is_planned_when_its_spec_changes_or_somebody_edits_its_status() {
+    let mut world = world();
+    let settled = world.plan("all", at(0)).status;
+    let mut noted = placement("all", json!({}));
+    noted.status = Some(settled.clone());
+    noted.annotations_mut().insert("note".into(), "x".into());
+    assert_eq!(world.placement(noted.clone()), []);
+    noted.status.as_mut().unwrap().number_of_selected_clusters = 7;
+    assert_eq!(world.placement(noted.clone()), [key("all")]);
+    noted.spec.number_of_clusters = Some(1);
+    assert_eq!(world.placement(noted.clone()), [key("all")]);
+    noted.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
+    world.placement(noted);
+    assert!(world.index.scene(&key("all")).unwrap().rules.is_off);
+}
+
+#[test]
+fn a_deleted_placement_no_longer_counts_once_its_decisions_are_gone() {
+    let mut world = world();
+    assert_eq!(world.no_placement("all"), []);
+    assert!(world.index.scene(&key("all")).is_none());
+    let tally = world.index.scene(&key("prod")).unwrap().tally;
+    assert_eq!(tally["prod1"], 2);
+    assert_eq!(world.no_decision("all-decision-1"), []);
+    let tally = world.index.scene(&key("prod")).unwrap().tally;
+    assert_eq!((tally["prod1"], tally["dev1"]), (1, 1));
+}

@@ -1,0 +1,164 @@
+//! Placement: chooses clusters, and writes the choice into PlacementDecisions.
+//!
+//! How the data flows: watches keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
+//! says which placements a change can affect. For each of these [`plan`] decides, from one [`Scene`](index::Scene): the sets
+//! it may choose from ([`eligible`]), the clusters that fit and the best of them ([`schedule`], by the [`rules`] it asks
+//! for), their groups and decisions ([`group`]), and what its status says ([`status`]). What differs is written
+//! ([`apply`]) and told in [`events`].
+
+mod apply;
+mod eligible;
+mod events;
+mod facts;
+mod group;
+mod held;
+mod index;
+mod plan;
+#[cfg(test)]
+mod properties;
+mod rules;
+mod schedule;
+mod status;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    cluster::{
+        v1::ManagedCluster,
+        v1beta1::{Placement, PlacementDecision, PlacementStatus},
+        v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
+    },
+    components::PLACEMENT_CONTROLLER,
+};
+use ocm_runtime::{Cache, Clock, Controller, Next, ObjectKey, Wiring, events::Recorder, watch::Scope, write};
+
+use self::{
+    apply::{Done, Writer},
+    index::Index,
+    plan::{Observed, Plan},
+};
+use crate::{
+    error::{Error, Result},
+    registration::{Parts, sources},
+};
+
+/// How many placements are written at once. The API server is the limit, not this process.
+pub(crate) const WORKERS: usize = 32;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct PlacementController {
+    parts: Parts,
+    recorder: Recorder,
+    clusters: Cache<ManagedCluster>,
+    sets: Cache<ManagedClusterSet>,
+    bindings: Cache<ManagedClusterSetBinding>,
+    placements: Cache<Placement>,
+    decisions: Cache<PlacementDecision>,
+    index: Index,
+}
+
+/// What was written, and what is to be said.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    plan: Plan,
+    done: Vec<Done>,
+}
+
+impl PlacementController {
+    pub(crate) fn new(clock: &Clock, parts: &Parts) -> Self {
+        let watches = &parts.watches;
+        Self {
+            recorder: Recorder::new(parts.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &parts.config.host),
+            clusters: sources::clusters(watches),
+            sets: sources::sets(watches),
+            bindings: sources::set_bindings(watches),
+            placements: watches.all(Scope::all()),
+            decisions: watches.all(Scope::all()),
+            index: Index::default(),
+            parts: parts.clone(),
+        }
+    }
+}
+
+impl Controller for PlacementController {
+    const NAME: &'static str = "placement";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        let index = || self.index.clone();
+        wiring.on(&self.sets, {
+            let index = index();
+            move |change| index.set(change)
+        });
+        wiring.on(&self.clusters, {
+            let index = index();
+            move |change| index.cluster(change)
+        });
+        wiring.on(&self.bindings, {
+            let index = index();
+            move |change| index.binding(change)
+        });
+        wiring.on(&self.decisions, {
+            let index = index();
+            move |change| index.decision(change)
+        });
+        wiring.on(&self.placements, {
+            let index = index();
+            move |change| index.placement(change)
+        });
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
+        let (Some(placement), Some(scene)) = (self.placements.get(key), self.index.scene(key)) else { return Ok(None) };
+        Ok((!scene.rules.is_off).then_some(Observed { placement, scene }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        plan::plan(observed, now)
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+        let placement = &observed.placement;
+        self.index.expect(&ObjectKey::of(placement.as_ref()), plan.wanted.clone(), plan.status.clone());
+        let api = Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default());
+        let writer = Writer { api, cache: &self.decisions, placement };
+        let mut done = Vec::new();
+        for step in &plan.steps {
+            done.extend(writer.take(step).await?);
+        }
+        Ok(Applied { plan, done })
+    }
+
+    async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Next> {
+        let Applied { plan, done } = applied;
+        self.write_status(&observed.placement, plan.status).await?;
+        events::tell(&self.recorder, &observed.placement, &done, &plan.scores).await;
+        let again = plan.again.and_then(|after| Duration::try_from(after).ok());
+        Ok(again.map_or(Next::Change, Next::After))
+    }
+}
+
+impl PlacementController {
+    async fn write_status(&self, placement: &Placement, status: PlacementStatus) -> Result<()> {
+        // A field that stays zero is not sent: OCM leaves it out too.
+        let mut old = placement.clone();
+        old.status.get_or_insert_default();
+        let new = Placement { status: Some(status), ..old.clone() };
+        let api = Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default());
+        if let Some(written) = write::patch_status(&api, &old, &new).await? {
+            self.placements.learn(written);
+        }
+        Ok(())
+    }
+}

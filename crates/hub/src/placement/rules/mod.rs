@@ -1,0 +1,86 @@
+//! What a placement asks for, checked once and ready to be applied to many clusters.
+
+mod grouping;
+mod predicates;
+mod refusal;
+mod tolerations;
+mod weights;
+
+use kube::ResourceExt as _;
+use ocm_api::{annotations::PLACEMENT_DISABLE, cluster::v1beta1::Placement};
+use ocm_runtime::write;
+
+pub(crate) use self::{
+    grouping::Grouping,
+    predicates::Predicates,
+    tolerations::{Tolerations, Until},
+    weights::Weights,
+};
+use super::facts::Cluster;
+
+/// What is wrong with a placement, for a condition: the field, and what to do.
+pub(crate) type Problem = String;
+
+/// What a placement asks for. What is wrong with a part only matters when that part is used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rules {
+    /// Whether the hub is to leave the placement and its decisions alone.
+    pub(crate) is_off: bool,
+    /// The sets to choose from; empty for all that are bound.
+    pub(crate) sets: Vec<String>,
+    /// How many clusters are wanted; `None` for all that fit.
+    pub(crate) wanted: Option<usize>,
+    /// The field that asks for what this hub cannot do.
+    pub(crate) refusal: Option<Problem>,
+    pub(crate) predicates: Result<Predicates, Problem>,
+    pub(crate) tolerations: Result<Tolerations, Problem>,
+    pub(crate) weights: Result<Weights, Problem>,
+    pub(crate) grouping: Grouping,
+}
+
+impl Rules {
+    /// Reads a placement.
+    pub(crate) fn of(placement: &Placement) -> Self {
+        let spec = &placement.spec;
+        Self {
+            is_off: write::is_deleting(placement) || is_disabled(placement),
+            sets: spec.cluster_sets.clone(),
+            wanted: spec.number_of_clusters.map(|number| usize::try_from(number).unwrap_or_default()),
+            refusal: refusal::refusal(placement),
+            predicates: Predicates::read(&spec.predicates),
+            tolerations: Tolerations::read(&spec.tolerations),
+            weights: Weights::read(&spec.prioritizer_policy).and_then(|weights| count(placement).map(|()| weights)),
+            grouping: Grouping::read(&spec.decision_strategy.group_strategy),
+        }
+    }
+
+    /// Whether the placement may choose from this set, if it is bound to its namespace.
+    pub(crate) fn takes(&self, set: &str) -> bool {
+        self.sets.is_empty() || self.sets.iter().any(|taken| taken == set)
+    }
+
+    /// Whether a change of a cluster that it may choose from both before and after can lead to another decision.
+    /// `fits` says whether the cluster could be chosen, before and after.
+    pub(crate) fn minds(&self, old: &Cluster, new: &Cluster, fits: (bool, bool)) -> bool {
+        let may_expire = self.tolerations.as_ref().is_ok_and(Tolerations::may_expire);
+        let scores = self.weights.as_ref().is_ok_and(Weights::look_at_resources);
+        fits.0 != fits.1
+            || fits.1
+                && (may_expire && old.taints != new.taints
+                    || scores && old.allocatable != new.allocatable
+                    || !self.grouping.rules.is_empty() && (old.labels != new.labels || old.claims != new.claims))
+    }
+}
+
+fn is_disabled(placement: &Placement) -> bool {
+    placement.annotations().get(PLACEMENT_DISABLE).is_some_and(|value| value == "true")
+}
+
+fn count(placement: &Placement) -> Result<(), Problem> {
+    match placement.spec.number_of_clusters {
+        Some(number) if number < 0 => {
+            Err(format!("spec.numberOfClusters is {number}: use 0 or more, or leave it out for all clusters that fit"))
+        }
+        _ => Ok(()),
+    }
+}

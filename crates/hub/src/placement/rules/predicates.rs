@@ -1,0 +1,112 @@
+//! `spec.predicates`: what a cluster must be like in labels and claims.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
+use ocm_apimachinery::selector::{self, Selector};
+
+use super::Problem;
+use crate::placement::facts::Cluster;
+
+/// Alternatives of which a cluster must meet one; none at all ask for nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Predicates(Vec<Traits>);
+
+/// What a cluster must be like, labels and claims both.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Traits {
+    labels: Selector,
+    claims: Selector,
+}
+
+impl Predicates {
+    /// Reads the alternatives.
+    pub(crate) fn read(predicates: &[ClusterPredicate]) -> Result<Self, Problem> {
+        let read = |(index, predicate): (usize, &ClusterPredicate)| {
+            let field = format!("spec.predicates[{index}].requiredClusterSelector");
+            let selector = &predicate.required_cluster_selector;
+            Traits::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)
+        };
+        predicates.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a cluster meets one of them.
+    pub(crate) fn admit(&self, cluster: &Cluster) -> bool {
+        self.0.is_empty() || self.0.iter().any(|traits| traits.are_of(cluster))
+    }
+}
+
+impl Traits {
+    /// Reads what a cluster must be like; a selector that is not there asks for nothing.
+    pub(crate) fn read(
+        field: &str,
+        labels: Option<&LabelSelector>,
+        claims: &ClusterClaimSelector,
+    ) -> Result<Self, Problem> {
+        let problem = |part: &'static str| move |error: selector::Error| format!("{field}.{part}: {error}");
+        let claims = LabelSelector { match_expressions: Some(claims.match_expressions.clone()), match_labels: None };
+        Ok(Self {
+            labels: labels.map_or(Ok(Selector::everything()), Selector::try_from).map_err(problem("labelSelector"))?,
+            claims: Selector::try_from(&claims).map_err(problem("claimSelector"))?,
+        })
+    }
+
+    /// Whether a cluster is like that.
+    pub(crate) fn are_of(&self, cluster: &Cluster) -> bool {
+        self.labels.matches(&cluster.labels) && self.claims.matches(&cluster.claims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(selectors: &[Value]) -> Result<Predicates, Problem> {
+        let predicate =
+            |selector: &Value| serde_json::from_value(json!({"requiredClusterSelector": selector})).unwrap();
+        Predicates::read(&selectors.iter().map(predicate).collect::<Vec<_>>())
+    }
+
+    fn cluster(labels: &[(&str, &str)], claims: &[(&str, &str)]) -> Cluster {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Cluster { labels: map(labels), claims: map(claims), ..Cluster::default() }
+    }
+
+    #[test]
+    fn a_cluster_must_meet_one_alternative_and_all_of_it() {
+        let prod_eu = json!({"labelSelector": {"matchLabels": {"env": "prod"}},
+            "claimSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": ["eu"]}]}});
+        let edge = json!({"labelSelector": {"matchLabels": {"tier": "edge"}}});
+        let predicates = read(&[prod_eu, edge]).unwrap();
+        assert!(predicates.admit(&cluster(&[("env", "prod")], &[("region", "eu")])));
+        assert!(predicates.admit(&cluster(&[("tier", "edge")], &[])));
+        assert!(!predicates.admit(&cluster(&[("env", "prod")], &[("region", "us")])));
+        assert!(!predicates.admit(&cluster(&[], &[("region", "eu"), ("env", "prod")])));
+    }
+
+    #[test]
+    fn no_predicate_and_an_empty_one_admit_every_cluster() {
+        assert!(read(&[]).unwrap().admit(&Cluster::default()));
+        assert!(read(&[json!({})]).unwrap().admit(&Cluster::default()));
+    }
+
+    #[test]
+    fn a_claim_that_is_not_there_is_not_in_any_values() {
+        let not_in =
+            json!({"claimSelector": {"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["x"]}]}});
+        let absent = json!({"claimSelector": {"matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]}});
+        for selector in [not_in, absent] {
+            assert!(read(std::slice::from_ref(&selector)).unwrap().admit(&Cluster::default()));
+            assert!(!read(&[selector]).unwrap().admit(&cluster(&[], &[("c", "x")])));
+        }
+    }
+
+    #[test]
+    fn a_wrong_selector_is_a_problem_that_names_the_field() {
+        let wrong = json!({"claimSelector": {"matchExpressions": [{"key": "c", "operator": "Like"}]}});
+        let problem = read(&[json!({}), wrong]).unwrap_err();
+        assert!(problem.starts_with("spec.predicates[1].requiredClusterSelector.claimSelector: "), "{problem}");
+        assert!(problem.contains("Like"), "{problem}");
+    }
+}

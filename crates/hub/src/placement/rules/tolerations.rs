@@ -1,0 +1,202 @@
+//! `spec.tolerations`: which taints do not keep a cluster from being chosen, and for how long.
+
+use jiff::{SignedDuration, Timestamp};
+use ocm_api::cluster::v1::{Taint, TaintEffect};
+use ocm_api::cluster::v1beta1::{Toleration, TolerationOperator};
+
+use super::Problem;
+
+/// The tolerations of a placement, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tolerations(Vec<Tolerated>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Tolerated {
+    key: Option<String>,
+    /// `None` for any value.
+    value: Option<String>,
+    effect: Option<TaintEffect>,
+    limit: Option<SignedDuration>,
+}
+
+/// Until when taints do not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// They do already.
+    Now,
+    /// They will from this moment on.
+    Then(Timestamp),
+    /// They never will.
+    Forever,
+}
+
+impl Tolerations {
+    /// Reads the tolerations.
+    pub(crate) fn read(tolerations: &[Toleration]) -> Result<Self, Problem> {
+        let read = |(index, toleration)| Tolerated::read(&format!("spec.tolerations[{index}]"), toleration);
+        let read: Vec<_> = tolerations.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        Ok(Self(read.into_iter().flatten().collect()))
+    }
+
+    /// Whether any of them has a time limit.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.0.iter().any(|tolerated| tolerated.limit.is_some())
+    }
+
+    /// Until when none of these taints keeps a cluster from being chosen, or from staying chosen when it
+    /// `is_decided`.
+    pub(crate) fn tolerate(&self, taints: &[Taint], is_decided: bool, now: Timestamp) -> Until {
+        taints.iter().map(|taint| self.tolerates(taint, is_decided, now)).fold(Until::Forever, Until::earlier)
+    }
+
+    /// The first toleration that tolerates the taint counts.
+    fn tolerates(&self, taint: &Taint, is_decided: bool, now: Timestamp) -> Until {
+        match taint.effect {
+            TaintEffect::PreferNoSelect => return Until::Forever,
+            TaintEffect::NoSelectIfNew if is_decided => return Until::Forever,
+            _ => {}
+        }
+        let mut matching = self.0.iter().filter(|tolerated| tolerated.matches(taint));
+        matching.find_map(|tolerated| tolerated.until(taint, now)).unwrap_or(Until::Now)
+    }
+}
+
+impl Tolerated {
+    /// `None` for an operator that nobody knows: it tolerates nothing.
+    fn read(field: &str, toleration: &Toleration) -> Result<Option<Self>, Problem> {
+        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (key, value) = (text(&toleration.key), text(&toleration.value));
+        let operator = toleration.operator.clone().unwrap_or_default();
+        let operator = if operator.as_str().is_empty() { TolerationOperator::Equal } else { operator };
+        if key.is_none() && operator != TolerationOperator::Exists {
+            return Err(format!("{field}.key is empty, which tolerates every key: operator must be Exists then"));
+        }
+        let value = match operator {
+            TolerationOperator::Exists if value.is_some() => {
+                return Err(format!("{field}.value must be empty with operator Exists, which tolerates every value"));
+            }
+            TolerationOperator::Exists => None,
+            TolerationOperator::Equal => Some(value.unwrap_or_default()),
+            TolerationOperator::Other(_) => return Ok(None),
+        };
+        let effect = toleration.effect.clone().filter(|effect| !effect.as_str().is_empty());
+        let limit = toleration.toleration_seconds.map(SignedDuration::from_secs);
+        Ok(Some(Self { key, value, effect, limit }))
+    }
+
+    fn matches(&self, taint: &Taint) -> bool {
+        self.effect.as_ref().is_none_or(|effect| *effect == taint.effect)
+            && self.key.as_ref().is_none_or(|key| *key == taint.key)
+            && self.value.as_deref().is_none_or(|value| value == taint.value.as_deref().unwrap_or_default())
+    }
+
+    /// Until when; `None` when that is over. A taint of unknown age is as old as can be.
+    fn until(&self, taint: &Taint, now: Timestamp) -> Option<Until> {
+        let Some(limit) = self.limit else { return Some(Until::Forever) };
+        let end = taint.time_added.as_ref()?.0.saturating_add(limit).unwrap_or(Timestamp::MAX);
+        (now < end).then_some(Until::Then(end))
+    }
+}
+
+impl Until {
+    /// Whichever is over first.
+    pub(crate) fn earlier(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Now, _) | (_, Self::Now) => Self::Now,
+            (Self::Then(one), Self::Then(other)) => Self::Then(one.min(other)),
+            (Self::Forever, until) | (until, Self::Forever) => until,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const START: i64 = 1_800_000_000;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(START + seconds).unwrap()
+    }
+
+    fn read(tolerations: Value) -> Result<Tolerations, Problem> {
+        Tolerations::read(&serde_json::from_value::<Vec<_>>(tolerations).unwrap())
+    }
+
+    fn taint(key: &str, value: &str, effect: TaintEffect) -> Taint {
+        Taint { key: key.into(), value: Some(value.into()), effect, time_added: Some(Time(at(0))) }
+    }
+
+    fn tolerates(tolerations: Value, taint: &Taint) -> bool {
+        read(tolerations).unwrap().tolerate(std::slice::from_ref(taint), false, at(0)) != Until::Now
+    }
+
+    #[test]
+    fn a_taint_counts_unless_key_value_and_effect_are_tolerated() {
+        let gpu = taint("gpu", "yes", TaintEffect::NoSelect);
+        assert!(!tolerates(json!([]), &gpu));
+        assert!(tolerates(json!([{"key": "gpu", "value": "yes"}]), &gpu));
+        assert!(tolerates(json!([{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSelect"}]), &gpu));
+        assert!(tolerates(json!([{"key": "gpu", "operator": "Exists"}]), &gpu));
+        assert!(tolerates(json!([{"operator": "Exists"}]), &gpu));
+        assert!(tolerates(json!([{"key": "cpu", "operator": "Exists"}, {"operator": "Exists"}]), &gpu));
+        assert!(!tolerates(json!([{"key": "gpu"}]), &gpu), "no value is the empty value");
+        assert!(!tolerates(json!([{"key": "gpu", "value": "no"}]), &gpu));
+        assert!(!tolerates(json!([{"operator": "Exists", "effect": "NoSelectIfNew"}]), &gpu));
+        assert!(!tolerates(json!([{"key": "gpu", "operator": "Like", "value": "yes"}]), &gpu));
+    }
+
+    #[test]
+    fn a_preference_never_keeps_a_cluster_out_and_one_against_newcomers_spares_those_that_are_in() {
+        let none = read(json!([])).unwrap();
+        let tolerate = |effect, decided| none.tolerate(&[taint("t", "", effect)], decided, at(0));
+        assert_eq!(tolerate(TaintEffect::PreferNoSelect, false), Until::Forever);
+        assert_eq!(tolerate(TaintEffect::NoSelectIfNew, false), Until::Now);
+        assert_eq!(tolerate(TaintEffect::NoSelectIfNew, true), Until::Forever);
+        assert_eq!(tolerate(TaintEffect::NoSelect, true), Until::Now);
+    }
+
+    #[test]
+    fn a_limit_counts_from_the_moment_the_taint_was_added() {
+        let limited = read(json!([{"key": "t", "operator": "Exists", "tolerationSeconds": 60}])).unwrap();
+        let taints = [taint("t", "", TaintEffect::NoSelect)];
+        assert!(limited.may_expire());
+        assert_eq!(limited.tolerate(&taints, false, at(59)), Until::Then(at(60)));
+        assert_eq!(limited.tolerate(&taints, false, at(60)), Until::Now);
+        let ageless = Taint { time_added: None, ..taints[0].clone() };
+        assert_eq!(limited.tolerate(&[ageless], false, at(0)), Until::Now);
+    }
+
+    #[test]
+    fn every_taint_must_be_tolerated_and_the_first_limit_to_end_counts() {
+        let two = json!([{"key": "a", "operator": "Exists", "tolerationSeconds": 60},
+                         {"key": "b", "operator": "Exists", "tolerationSeconds": 30}]);
+        let (a, b) = (taint("a", "", TaintEffect::NoSelect), taint("b", "", TaintEffect::NoSelect));
+        let two = read(two).unwrap();
+        assert_eq!(two.tolerate(&[a.clone(), b.clone()], false, at(0)), Until::Then(at(30)));
+        assert_eq!(two.tolerate(&[a.clone(), b], false, at(40)), Until::Now);
+        assert_eq!(two.tolerate(&[a.clone(), taint("c", "", TaintEffect::NoSelect)], false, at(0)), Until::Now);
+        assert_eq!(two.tolerate(&[a], false, at(40)), Until::Then(at(60)));
+    }
+
+    #[test]
+    fn of_two_tolerations_the_second_counts_when_the_first_has_ended() {
+        let two = read(json!([{"key": "t", "operator": "Exists", "tolerationSeconds": 10},
+                              {"operator": "Exists", "tolerationSeconds": 60}]))
+        .unwrap();
+        let taints = [taint("t", "", TaintEffect::NoSelect)];
+        assert_eq!(two.tolerate(&taints, false, at(0)), Until::Then(at(10)));
+        assert_eq!(two.tolerate(&taints, false, at(10)), Until::Then(at(60)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_a_problem_that_names_the_field() {
+        let problem = read(json!([{"operator": "Exists"}, {"operator": "Equal", "value": "x"}])).unwrap_err();
+        assert!(problem.starts_with("spec.tolerations[1].key is empty"), "{problem}");
+        let problem = read(json!([{"key": "a", "operator": "Exists", "value": "x"}])).unwrap_err();
+        assert!(problem.starts_with("spec.tolerations[0].value must be empty"), "{problem}");
+    }
+}

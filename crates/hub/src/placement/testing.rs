@@ -1,0 +1,173 @@
+//! A small world for unit tests: what the watches would bring, and the plans that follow.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use ocm_api::cluster::{
+    v1::ManagedCluster,
+    v1beta1::{ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus},
+    v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
+};
+use ocm_runtime::{Change, ObjectKey};
+use serde_json::{Value, json};
+
+use super::{
+    group::Wanted,
+    index::Index,
+    plan::{Observed, Plan, Step, plan},
+};
+
+pub(crate) const NAMESPACE: &str = "fleet";
+
+/// The moment at which tests begin, and seconds after it.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+/// The key of a placement in the namespace of the tests.
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(NAMESPACE, name)
+}
+
+/// An index, and the objects it was told of.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) index: Index,
+    clusters: std::collections::BTreeMap<String, Arc<ManagedCluster>>,
+    sets: std::collections::BTreeMap<String, Arc<ManagedClusterSet>>,
+    placements: std::collections::BTreeMap<String, Arc<Placement>>,
+    decisions: std::collections::BTreeMap<String, Arc<PlacementDecision>>,
+}
+
+macro_rules! teller {
+    ($(#[$doc:meta])* $tell:ident, $forget:ident, $objects:ident, $index:ident, $kind:ty) => {
+        $(#[$doc])*
+        pub(crate) fn $tell(&mut self, object: $kind) -> Vec<ObjectKey> {
+            let new = Arc::new(object);
+            match self.$objects.insert(new.name_any(), new.clone()) {
+                Some(old) => self.index.$index(Change::Updated { old: &old, new: &new }).into_iter().collect(),
+                None => self.index.$index(Change::Added(&new)).into_iter().collect(),
+            }
+        }
+
+        /// The object of that name is gone; the placements concerned.
+        pub(crate) fn $forget(&mut self, name: &str) -> Vec<ObjectKey> {
+            let old = self.$objects.remove(name).unwrap();
+            self.index.$index(Change::Deleted(&old)).into_iter().collect()
+        }
+    };
+}
+
+impl World {
+    /// The set `global`, bound to the namespace.
+    pub(crate) fn new() -> Self {
+        let mut world = Self::default();
+        world.set(set("global", json!({"selectorType": "LabelSelector", "labelSelector": {}})));
+        world.bind("global");
+        world
+    }
+
+    teller!(
+        /// A cluster comes or changes; the placements concerned.
+        cluster, no_cluster, clusters, cluster, ManagedCluster
+    );
+    teller!(
+        /// A set comes or changes; the placements concerned.
+        set, no_set, sets, set, ManagedClusterSet
+    );
+    teller!(
+        /// A placement comes or changes; its key, if it is to be planned.
+        placement, no_placement, placements, placement, Placement
+    );
+    teller!(
+        /// A decision comes or changes; the placements concerned.
+        decision, no_decision, decisions, decision, PlacementDecision
+    );
+
+    /// A set is bound; the placements concerned.
+    pub(crate) fn bind(&self, set: &str) -> Vec<ObjectKey> {
+        self.index.binding(Change::Added(&binding(set)))
+    }
+
+    /// A set is no longer bound; the placements concerned.
+    pub(crate) fn unbind(&self, set: &str) -> Vec<ObjectKey> {
+        self.index.binding(Change::Deleted(&binding(set)))
+    }
+
+    /// What is planned for a placement.
+    pub(crate) fn plan(&self, name: &str, now: Timestamp) -> Plan {
+        let scene = self.index.scene(&key(name)).unwrap();
+        plan(&Observed { placement: self.placements[name].clone(), scene }, now)
+    }
+
+    /// Plans, and does what the plan says; the plan.
+    pub(crate) fn settle(&mut self, name: &str, now: Timestamp) -> Plan {
+        let plan = self.plan(name, now);
+        self.index.expect(&key(name), plan.wanted.clone(), plan.status.clone());
+        for step in &plan.steps {
+            let concerned = match step {
+                Step::Create(wanted) => {
+                    assert!(self.decision(decision(name, wanted, false)).is_empty());
+                    self.decision(decision(name, wanted, true))
+                }
+                Step::List(wanted) | Step::Label(wanted) => self.decision(decision(name, wanted, true)),
+                Step::Delete(gone) => self.no_decision(gone),
+            };
+            assert!(concerned.is_empty(), "what a plan wants is no news: {step:?}");
+        }
+        let mut placement = Placement::clone(&self.placements[name]);
+        placement.status = Some(plan.status.clone());
+        assert!(self.placement(placement).is_empty());
+        plan
+    }
+
+    /// The clusters that the decisions of a placement list.
+    pub(crate) fn decided(&self, name: &str) -> Vec<String> {
+        let of_it = self.decisions.values().filter(|decision| decision.labels().values().any(|value| value == name));
+        let listed = of_it.filter_map(|decision| decision.status.as_ref()).flat_map(|status| &status.decisions);
+        let mut names: Vec<_> = listed.map(|decision| decision.cluster_name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn binding(set: &str) -> Arc<ManagedClusterSetBinding> {
+    Arc::new(ManagedClusterSetBinding::new(NAMESPACE, set, serde_json::from_value(json!({"clusterSet": set})).unwrap()))
+}
+
+/// A decision as it is once it is written.
+pub(crate) fn decision(placement: &str, wanted: &Wanted, listed: bool) -> PlacementDecision {
+    let mut decision = PlacementDecision::new(NAMESPACE, &wanted.name);
+    decision.labels_mut().extend(super::apply::labels(placement, wanted));
+    let decide = |name: &str| ClusterDecision { cluster_name: name.into(), ..ClusterDecision::default() };
+    let decisions = wanted.clusters.iter().map(|name| decide(name)).collect();
+    decision.status = listed.then_some(PlacementDecisionStatus { decisions });
+    decision
+}
+
+/// A cluster with these labels.
+pub(crate) fn cluster(name: &str, labels: &[(&str, &str)]) -> ManagedCluster {
+    let mut cluster = ManagedCluster::new(name, <_>::default());
+    cluster.labels_mut().extend(labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    cluster
+}
+
+/// The cluster with a taint, added at the beginning.
+pub(crate) fn tainted(mut cluster: ManagedCluster, key: &str, effect: &str) -> ManagedCluster {
+    let taint = json!({"key": key, "effect": effect, "timeAdded": at(0)});
+    cluster.spec.taints.push(serde_json::from_value(taint).unwrap());
+    cluster
+}
+
+/// A set with this selector.
+pub(crate) fn set(name: &str, selector: Value) -> ManagedClusterSet {
+    ManagedClusterSet::new(name, serde_json::from_value(json!({"clusterSelector": selector})).unwrap())
+}
+
+/// A placement with this spec.
+pub(crate) fn placement(name: &str, spec: Value) -> Placement {
+    let mut placement = Placement::new(NAMESPACE, name, serde_json::from_value(spec).unwrap());
+    placement.metadata.uid = Some("uid".into());
+    placement
+}

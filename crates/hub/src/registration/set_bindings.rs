@@ -1,0 +1,146 @@
+//! Says of every binding of a cluster set whether the set exists.
+//!
+//! A binding changes, or a set comes or goes → is there a set of the name in `spec.clusterSet`? → condition `Bound`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    cluster::v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
+    conditions::set_binding::BOUND,
+    reasons::set_binding as reasons,
+};
+use ocm_runtime::{
+    Cache, Change, Controller, Next, ObjectKey, Wiring,
+    conditions::{self, Finding},
+    watch::View,
+    write,
+};
+
+use super::{Parts, sources};
+use crate::error::{Error, Result};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SetBindingController {
+    parts: Parts,
+    bindings: Cache<ManagedClusterSetBinding>,
+    /// The set that each binding names.
+    bound: View<String>,
+    sets: Cache<ManagedClusterSet>,
+    existing: View<()>,
+}
+
+/// A binding, and whether its set exists.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    binding: Arc<ManagedClusterSetBinding>,
+    set_exists: bool,
+}
+
+impl SetBindingController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let (bindings, sets) = (sources::set_bindings(&parts.watches), sources::sets(&parts.watches));
+        let bound = bindings.view(|binding| Some(binding.spec.cluster_set.clone()));
+        Self { bound, existing: sets.view(|_| Some(())), bindings, sets, parts: parts.clone() }
+    }
+}
+
+impl Controller for SetBindingController {
+    const NAME: &'static str = "cluster-set-binding";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Option<Finding>;
+    type Applied = Option<Finding>;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        wiring.on(&self.bindings, |change| {
+            let is_there = !matches!(change, Change::Deleted(_));
+            is_there.then(|| ObjectKey::of(change.object().as_ref()))
+        });
+        let bound = self.bound.clone();
+        wiring.on(&self.sets, move |change| match change {
+            Change::Added(set) | Change::Deleted(set) => bindings_of(&bound, &set.name_any()),
+            Change::Updated { .. } => Vec::new(),
+        });
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
+        let binding = self.bindings.get(key).filter(|binding| !write::is_deleting(binding.as_ref()));
+        Ok(binding.map(|binding| {
+            let set = ObjectKey::new("", binding.spec.cluster_set.clone());
+            Observed { binding, set_exists: self.existing.get(&set).is_some() }
+        }))
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Option<Finding> {
+        let set = &observed.binding.spec.cluster_set;
+        let finding = if observed.set_exists {
+            let message = format!("Placements in this namespace may choose from ManagedClusterSet {set}");
+            Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, message)
+        } else {
+            let message = format!("ManagedClusterSet {set} does not exist: create it, or bind another one");
+            Finding::is_false(BOUND, reasons::CLUSTER_SET_NOT_FOUND, message)
+        };
+        let said = observed.binding.status.as_ref().and_then(|status| conditions::find(&status.conditions, BOUND));
+        let is_said = said.is_some_and(|said| said.status == finding.status && said.reason == finding.reason);
+        (!is_said).then_some(finding)
+    }
+
+    async fn apply(&self, _: &Observed, finding: Option<Finding>) -> Result<Option<Finding>> {
+        Ok(finding)
+    }
+
+    async fn report(&self, observed: &Observed, finding: Option<Finding>, now: Timestamp) -> Result<Next> {
+        let Some(finding) = finding else { return Ok(Next::Change) };
+        let binding = &observed.binding;
+        let mut new = ManagedClusterSetBinding::clone(binding);
+        conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
+        let namespace = binding.namespace().unwrap_or_default();
+        let api: Api<ManagedClusterSetBinding> = Api::namespaced(self.parts.client.clone(), &namespace);
+        if let Some(written) = write::patch_status(&api, binding, &new).await? {
+            self.bindings.learn(written);
+        }
+        Ok(Next::Change)
+    }
+}
+
+fn bindings_of(bound: &View<String>, set: &str) -> Vec<ObjectKey> {
+    bound.read(|all| all.iter().filter(|(_, bound)| *bound == set).map(|(key, _)| key.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::cluster::v1beta2::{ManagedClusterSetBindingSpec, ManagedClusterSetBindingStatus};
+
+    use super::*;
+    use crate::registration::testing::now;
+
+    fn binding() -> ManagedClusterSetBinding {
+        ManagedClusterSetBinding::new("ns", "s", ManagedClusterSetBindingSpec { cluster_set: "s".into() })
+    }
+
+    fn plan(binding: ManagedClusterSetBinding, set_exists: bool) -> Option<Finding> {
+        SetBindingController::plan(&Observed { binding: Arc::new(binding), set_exists }, now())
+    }
+
+    #[test]
+    fn a_binding_is_bound_when_its_set_exists() {
+        let bound = plan(binding(), true).unwrap();
+        assert_eq!((bound.type_, bound.status, bound.reason), ("Bound", "True", "ClusterSetBound"));
+        let missing = plan(binding(), false).unwrap();
+        assert_eq!((missing.status, missing.reason), ("False", "ClusterSetNotFound"));
+        assert!(missing.message.contains("ManagedClusterSet s does not exist"));
+    }
+
+    #[test]
+    fn what_is_said_already_is_not_said_again_in_other_words() {
+        let mut said = binding();
+        let theirs = Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, "").at(now(), None);
+        said.status = Some(ManagedClusterSetBindingStatus { conditions: vec![theirs] });
+        assert_eq!(plan(said.clone(), true), None);
+        assert!(plan(said, false).is_some());
+    }
+}
