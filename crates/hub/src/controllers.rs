@@ -9,10 +9,15 @@ use ocm_api::{
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
 use crate::{
+    addon::{
+        self, annotations::AnnotationsController, installation::InstallationController,
+        progression::ProgressionController,
+    },
     placement::{self, PlacementController},
     registration::{
-        Parts, WORKERS, clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController,
-        csr::CsrController, default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
+        Parts, WORKERS, addon_features::AddonFeaturesController, addon_health::AddonHealthController,
+        clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController, csr::CsrController,
+        default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
         managed_namespaces::ManagedNamespacesController, set_bindings::SetBindingController,
         shared_roles::SharedRolesController, taints::TaintController,
     },
@@ -20,6 +25,8 @@ use crate::{
 
 /// Component of the controllers that let clusters in and watch over them.
 pub const REGISTRATION: &str = "registration";
+/// Component of the controllers that install add-ons.
+pub const ADDON: &str = "addon";
 
 /// Component of the controller that chooses clusters.
 pub const PLACEMENT: &str = "placement";
@@ -37,6 +44,7 @@ pub struct Component {
 pub const COMPONENTS: &[Component] = &[
     Component { name: REGISTRATION, lock: leases::REGISTRATION_CONTROLLER_LOCK },
     Component { name: PLACEMENT, lock: leases::PLACEMENT_LOCK },
+    Component { name: ADDON, lock: leases::ADDON_MANAGER_LOCK },
 ];
 
 /// One controller: what it is called, what it reads and what it writes.
@@ -211,6 +219,63 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         start: |context, parts| context.run(GcController::new(parts), WORKERS),
     },
     ControllerInfo {
+        name: AddonHealthController::NAME,
+        component: REGISTRATION,
+        summary: "says of the add-ons of a silent cluster that nobody knows how they are",
+        gate: None,
+        watches: &["managedclusters", "managedclusteraddons"],
+        writes: &["managedclusteraddons/status (Available)"],
+        source: "registration/addon_health.rs",
+        start: |context, parts| context.run(AddonHealthController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: AddonFeaturesController::NAME,
+        component: REGISTRATION,
+        summary: "labels clusters with their add-ons",
+        gate: None,
+        watches: &["managedclusters", "managedclusteraddons"],
+        writes: &["managedclusters (labels)"],
+        source: "registration/addon_features.rs",
+        start: |context, parts| context.run(AddonFeaturesController::new(parts), WORKERS),
+    },
+    ControllerInfo {
+        name: InstallationController::NAME,
+        component: ADDON,
+        summary: "installs add-ons where placements want them, owns them, and says how each comes along",
+        gate: None,
+        watches: &[
+            "clustermanagementaddons",
+            "managedclusteraddons",
+            "placements",
+            "placementdecisions",
+            "managedclusters",
+            "manifestworks of add-ons",
+        ],
+        writes: &["managedclusteraddons", "managedclusteraddons/status (Configured, Progressing)"],
+        source: "addon/installation",
+        start: |context, parts| context.run(InstallationController::new(parts), addon::WORKERS),
+    },
+    ControllerInfo {
+        name: ProgressionController::NAME,
+        component: ADDON,
+        summary: "says how the installation of add-ons goes on the clusters of placements",
+        gate: None,
+        watches: &["clustermanagementaddons", "managedclusteraddons", "placements", "placementdecisions"],
+        writes: &["clustermanagementaddons/status (installProgressions)"],
+        source: "addon/progression",
+        start: |context, parts| context.run(ProgressionController::new(parts), 2),
+    },
+    ControllerInfo {
+        name: AnnotationsController::NAME,
+        component: ADDON,
+        summary: "carries annotations of clusters to their add-ons",
+        gate: None,
+        watches: &["managedclusters", "managedclusteraddons", "clustermanagementaddons"],
+        writes: &["managedclusteraddons (annotations)"],
+        source: "addon/annotations.rs",
+        start: |context, parts| context.run(AnnotationsController::new(parts), WORKERS),
+    },
+    ControllerInfo {
         name: PlacementController::NAME,
         component: PLACEMENT,
         summary: "chooses clusters for placements",
@@ -277,6 +342,7 @@ mod tests {
         assert_eq!(selected(&[]).unwrap().len(), CONTROLLERS.len());
         let of_each = COMPONENTS.iter().map(|component| selected(&[component.name]).unwrap().len());
         assert_eq!(of_each.sum::<usize>(), CONTROLLERS.len());
+        assert!(selected(&["addon"]).unwrap().contains(&"addon-installation"));
     }
 
     #[test]
@@ -290,6 +356,7 @@ mod tests {
         let error = selected(&["cluster-lease,lease"]).unwrap_err().to_string();
         let expected = "unknown controller \"lease\"; this hub has registration for all of managed-cluster, ";
         assert!(error.starts_with(expected), "{error}");
+        assert!(error.contains("addon for all of addon-installation, "), "{error}");
     }
 
     #[test]

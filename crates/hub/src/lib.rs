@@ -7,6 +7,7 @@
 //! | module | what it gives |
 //! | --- | --- |
 //! | `registration` | letting clusters in, watching over them, cleaning up after them |
+//! | `addon` | installing add-ons on the clusters that placements choose |
 //! | `placement` | choosing clusters |
 //! | [`controllers`] | the table of controllers, and choosing among them |
 //! | [`feature_gates`] | the gates a hub knows |
@@ -17,6 +18,7 @@
 
 #![warn(missing_docs)]
 
+mod addon;
 pub mod controllers;
 mod error;
 pub mod feature_gates;

@@ -53,7 +53,12 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 
 /// Sets the condition of the finding's type. The transition time only moves when the status does.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: Option<i64>, now: Timestamp) {
-    let mut new = finding.at(now, generation);
+    put(conditions, finding.at(now, generation));
+}
+
+/// Sets a condition, whoever has found it. The transition time only moves when the status does.
+pub fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
+    new.last_transition_time = Time(whole_seconds(new.last_transition_time.0));
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(old) => {
             if old.status == new.status {

@@ -9,6 +9,8 @@
 //! All of them read from one watch per kind ([`sources`]). All writes to a `ManagedCluster` go through
 //! [`writer::ClusterWriter`], so that the hub never conflicts with itself.
 
+pub(crate) mod addon_features;
+pub(crate) mod addon_health;
 pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod cluster_set;
@@ -29,14 +31,17 @@ pub(crate) mod taints;
 pub(crate) mod testing;
 pub(crate) mod writer;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use kube::Client;
 use ocm_api::components;
 use ocm_runtime::{Clock, Watches, events::Recorder};
 
 use self::writer::ClusterWriter;
-use crate::HubConfig;
+use crate::{HubConfig, addon::index::Index};
 
 /// How many clusters a controller works on at once. The API server is the limit, not this process.
 pub(crate) const WORKERS: usize = 8;
@@ -49,6 +54,8 @@ pub(crate) struct Parts {
     pub(crate) writer: ClusterWriter,
     pub(crate) recorder: Recorder,
     pub(crate) config: Arc<HubConfig>,
+    clock: Clock,
+    addons: Arc<OnceLock<Index>>,
 }
 
 impl fmt::Debug for Parts {
@@ -64,8 +71,15 @@ impl Parts {
             writer: ClusterWriter::new(client.clone(), sources::clusters(&watches)),
             recorder: Recorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
             config: Arc::new(config),
+            clock: clock.clone(),
+            addons: Arc::default(),
             client,
             watches,
         }
+    }
+
+    /// Where add-ons belong and where they are; made for the first who asks, and shared by all.
+    pub(crate) fn addon_index(&self) -> Index {
+        self.addons.get_or_init(|| Index::new(&self.watches, self.clock.clone())).clone()
     }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt as _, core::PartialObjectMeta};
 use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn,
     cluster::{
         v1::ManagedCluster,
         v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
@@ -30,6 +31,10 @@ pub(crate) fn clusters(watches: &Watches) -> Cache<ManagedCluster> {
 }
 
 pub(crate) fn sets(watches: &Watches) -> Cache<ManagedClusterSet> {
+    watches.all(Scope::all())
+}
+
+pub(crate) fn addons(watches: &Watches) -> Cache<ManagedClusterAddOn> {
     watches.all(Scope::all())
 }
 

@@ -1,5 +1,10 @@
 //! The hub against a real control plane, under the service account and the rights of `deploy/hub.yaml`.
 
+mod addon_audit;
+mod addon_cleanup;
+mod addon_install;
+mod addon_status;
+mod addon_world;
 mod audit;
 mod clusters;
 mod health;

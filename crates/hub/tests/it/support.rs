@@ -52,7 +52,7 @@ async fn start() -> Result<()> {
     .await
 }
 
-async fn install(plane: &ControlPlane) -> Result<()> {
+pub(crate) async fn install(plane: &ControlPlane) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for entry in fs::read_dir(root.join("crds"))? {
         plane.apply_yaml(&fs::read_to_string(entry?.path())?).await?;

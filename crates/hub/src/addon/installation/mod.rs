@@ -1,0 +1,179 @@
+//! One add-on on one cluster: creates it where a placement wants it, deletes it where none does, makes the
+//! ClusterManagementAddOn its owner, and says whether it is configured and how it comes along.
+//!
+//! An add-on is created only on a cluster that is there and stays, so that none comes back while the cluster is cleaned
+//! up. It is deleted only after [`GRACE`]: a cluster that moves from one PlacementDecision to another is in neither for a
+//! moment, and to install an add-on anew is much more work than to wait.
+
+mod observe;
+mod plan;
+mod progressing;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use kube::{Api, ResourceExt as _};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster, work::v1::ManifestWork};
+use ocm_runtime::{
+    Cache, Change, Class, Classified as _, Controller, Next, ObjectKey, Wiring, error::chain, watch::View, write,
+};
+
+use self::{observe::Observed, plan::Plan};
+use super::{
+    facts,
+    index::{Index, News},
+    sources,
+};
+use crate::{
+    error::{Error, Result},
+    registration::{self, Parts},
+};
+
+/// How long an add-on stays where no placement wants it any more.
+const GRACE: SignedDuration = SignedDuration::from_secs(3);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct InstallationController {
+    parts: Parts,
+    index: Index,
+    addons: Cache<ManagedClusterAddOn>,
+    clusters: Cache<ManagedCluster>,
+    cluster_facts: View<facts::Cluster>,
+    works: Cache<ManifestWork>,
+    work_facts: View<facts::Work>,
+}
+
+/// What came of a plan.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    /// The add-on is there, like this.
+    Present(Arc<ManagedClusterAddOn>),
+    /// There is nothing to say of it.
+    Silent(Next),
+}
+
+impl InstallationController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let clusters = registration::sources::clusters(&parts.watches);
+        let works = sources::works(&parts.watches);
+        Self {
+            index: parts.addon_index(),
+            addons: sources::addons(&parts.watches),
+            cluster_facts: clusters.view(|cluster| Some(facts::Cluster::of(cluster))),
+            clusters,
+            work_facts: works.view(facts::Work::of),
+            works,
+            parts: parts.clone(),
+        }
+    }
+
+    fn api(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
+        Api::namespaced(self.parts.client.clone(), cluster)
+    }
+
+    async fn create(&self, key: &ObjectKey, addon: &ManagedClusterAddOn) -> Result<Applied> {
+        match write::create(&self.api(&key.namespace), addon).await {
+            Ok(created) => {
+                self.addons.learn(created.clone());
+                Ok(Applied::Present(Arc::new(created)))
+            }
+            Err(error) => self.not_created(key, error),
+        }
+    }
+
+    /// The cluster's namespace may be yet to come, or the API server may refuse the add-on for good.
+    fn not_created(&self, key: &ObjectKey, error: ocm_runtime::Error) -> Result<Applied> {
+        if error.class() != Class::Conflict {
+            self.index.set_failure(key, chain(&error));
+        }
+        if error.is_not_found() { Ok(Applied::Silent(Next::Retry)) } else { Err(error.into()) }
+    }
+
+    async fn patch(&self, old: &Arc<ManagedClusterAddOn>, new: &ManagedClusterAddOn) -> Result<Applied> {
+        let written = write::patch(&self.api(&old.namespace().unwrap_or_default()), old, new).await?;
+        let Some(written) = written else { return Ok(Applied::Present(old.clone())) };
+        self.addons.learn(written.clone());
+        Ok(Applied::Present(Arc::new(written)))
+    }
+}
+
+impl Controller for InstallationController {
+    const NAME: &'static str = "addon-installation";
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        let queue = wiring.queue();
+        self.index.wire(wiring, move |news| {
+            if let News::Installation(key) = news {
+                queue.add(key.clone());
+            }
+        });
+        let index = self.index.clone();
+        wiring.on(&self.clusters, move |change| match concerned(change) {
+            Some(cluster) => index.ask(|index| index.on_cluster(&cluster)),
+            None => Vec::new(),
+        });
+        wiring.on(&self.works, touched);
+    }
+
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
+        Ok(self.gather(key))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        plan::plan(observed, now)
+    }
+
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+        match plan {
+            Plan::Nothing => Ok(Applied::Silent(Next::Change)),
+            Plan::Wait(left) => Ok(Applied::Silent(Next::After(Duration::try_from(left).unwrap_or_default()))),
+            Plan::Create(addon) => self.create(&observed.key, &addon).await,
+            Plan::Delete(addon) => {
+                write::delete(&self.api(&observed.key.namespace), addon.as_ref()).await?;
+                Ok(Applied::Silent(Next::Change))
+            }
+            Plan::Keep(old, new) => self.patch(&old, &new).await,
+        }
+    }
+
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+        let addon = match applied {
+            Applied::Present(addon) => addon,
+            Applied::Silent(next) => return Ok(next),
+        };
+        let new = report::reported(&addon, observed, now);
+        if let Some(written) = write::patch_status(&self.api(&observed.key.namespace), addon.as_ref(), &new).await? {
+            self.addons.learn(written);
+        }
+        Ok(Next::Change)
+    }
+}
+
+/// The cluster, if its add-ons may have waited for what this change brings.
+fn concerned(change: Change<'_, ManagedCluster>) -> Option<String> {
+    let is_news = match change {
+        Change::Added(_) => true,
+        Change::Updated { old, new } => facts::Cluster::of(old) != facts::Cluster::of(new),
+        Change::Deleted(_) => false,
+    };
+    is_news.then(|| change.object().name_any())
+}
+
+/// The add-on of a work that has changed for it.
+fn touched(change: Change<'_, ManifestWork>) -> Option<ObjectKey> {
+    let work = facts::Work::of(change.object())?;
+    let is_news = match change {
+        Change::Updated { old, .. } => facts::Work::of(old).as_ref() != Some(&work),
+        Change::Added(_) | Change::Deleted(_) => true,
+    };
+    is_news.then_some(work.addon)
+}

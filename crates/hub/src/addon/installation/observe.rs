@@ -1,0 +1,51 @@
+//! What the decision on one installation depends on.
+
+use std::{ops::Bound, sync::Arc};
+
+use kube::ResourceExt as _;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations::ADDON_HOSTING_CLUSTER};
+use ocm_runtime::{ObjectKey, watch::View};
+
+use super::InstallationController;
+use crate::addon::{facts, index::Sight};
+
+/// An add-on on one cluster that the hub looks after.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(super) key: ObjectKey,
+    pub(super) sight: Sight,
+    /// `None` when it is not installed.
+    pub(super) addon: Option<Arc<ManagedClusterAddOn>>,
+    /// `None` when there is no such cluster.
+    pub(super) cluster: Option<facts::Cluster>,
+    pub(super) works: Vec<facts::Work>,
+}
+
+impl InstallationController {
+    pub(super) fn gather(&self, key: &ObjectKey) -> Option<Observed> {
+        let sight = self.index.ask(|index| index.sight(key))?;
+        let addon = self.addons.get(key);
+        let host = addon.as_ref().and_then(|addon| host(addon));
+        let mut works = works_in(&self.work_facts, &key.namespace, key);
+        if let Some(host) = host.filter(|host| *host != key.namespace) {
+            works.extend(works_in(&self.work_facts, &host, key));
+        }
+        let cluster = self.cluster_facts.get(&ObjectKey::new("", key.namespace.clone()));
+        Some(Observed { key: key.clone(), sight, addon, cluster, works })
+    }
+}
+
+/// The cluster that hosts the add-on's agent, if another one does.
+pub(super) fn host(addon: &ManagedClusterAddOn) -> Option<String> {
+    addon.annotations().get(ADDON_HOSTING_CLUSTER).filter(|host| !host.is_empty()).cloned()
+}
+
+/// The works of an add-on in one namespace.
+fn works_in(works: &View<facts::Work>, namespace: &str, addon: &ObjectKey) -> Vec<facts::Work> {
+    let first = ObjectKey::new(namespace, "");
+    works.read(|works| {
+        let here = works.range((Bound::Included(first), Bound::Unbounded));
+        let here = here.take_while(|(key, _)| key.namespace == namespace).map(|(_, work)| work);
+        here.filter(|work| work.addon == *addon).cloned().collect()
+    })
+}

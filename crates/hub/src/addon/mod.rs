@@ -1,0 +1,26 @@
+//! Add-ons: installing them on the clusters that placements choose, and saying how that goes.
+//!
+//! How the data flows: a `ClusterManagementAddOn` says where an add-on belongs; `PlacementDecision`s say which clusters
+//! that means. [`index`] joins the two as they change, and names the clusters whose installation a change touches.
+//! [`installation`] creates or deletes one `ManagedClusterAddOn`, gives it its owner and its conditions Configured and
+//! Progressing. [`progression`] counts the installations of an add-on for its status. [`annotations`] carries changed
+//! annotations of a cluster to its add-ons.
+//!
+//! What belongs to one add-on alone (its works, its registration, its health) is its own manager's. What this hub cannot do
+//! yet is refused by name ([`refusal`]): configurations, and rollouts other than all at once.
+//!
+//! All of it reads and writes version v1alpha1, which is stored: no conversion is needed for it.
+
+pub(crate) mod annotations;
+pub(crate) mod facts;
+pub(crate) mod index;
+pub(crate) mod installation;
+pub(crate) mod progression;
+pub(crate) mod refusal;
+pub(crate) mod sources;
+#[cfg(test)]
+pub(crate) mod testing;
+
+/// How many installations are worked on at once. The API server is the limit: it takes most writes a second when so many
+/// are on their way.
+pub(crate) const WORKERS: usize = 32;

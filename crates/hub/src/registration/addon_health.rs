@@ -1,0 +1,162 @@
+//! Says of the add-ons of a cluster that nothing is heard of that nobody knows how they are.
+//!
+//! Condition `ManagedClusterConditionAvailable` is Unknown → the same status, reason and message as condition `Available`
+//! of every add-on in the cluster's namespace. Only the agent says that an add-on is well again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{Api, ResourceExt as _};
+use ocm_api::{
+    addon::v1alpha1::ManagedClusterAddOn,
+    cluster::v1::ManagedCluster,
+    conditions::{addon, cluster::AVAILABLE, status},
+};
+use ocm_runtime::{Cache, Change, Controller, Next, Wiring, conditions, error::found, write};
+
+use super::{Parts, sources, status::condition};
+use crate::error::{Error, Result};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct AddonHealthController {
+    parts: Parts,
+    clusters: Cache<ManagedCluster>,
+    addons: Cache<ManagedClusterAddOn>,
+}
+
+/// What is not known of a cluster, and its add-ons.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    unknown: Condition,
+    addons: Vec<Arc<ManagedClusterAddOn>>,
+}
+
+/// An add-on as it is, and as it should be.
+type Edit = (Arc<ManagedClusterAddOn>, ManagedClusterAddOn);
+
+impl AddonHealthController {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let addons = sources::addons(&parts.watches);
+        Self { clusters: sources::clusters(&parts.watches), addons, parts: parts.clone() }
+    }
+
+    async fn tell(&self, (old, new): &Edit) -> Result<()> {
+        let api: Api<ManagedClusterAddOn> =
+            Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
+        // One that is gone needs to be told nothing.
+        let written = found(write::patch_status(&api, old, new).await)?.flatten();
+        written.into_iter().for_each(|addon| self.addons.learn(addon));
+        Ok(())
+    }
+}
+
+impl Controller for AddonHealthController {
+    const NAME: &'static str = "addon-health";
+    type Key = String;
+    type Observed = Observed;
+    type Plan = Vec<Edit>;
+    type Applied = ();
+    type Error = Error;
+
+    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+        wiring.on(&self.clusters, |change| is_news(change).then(|| change.object().name_any()));
+        wiring.on(&self.addons, |change| match change {
+            Change::Added(addon) => addon.namespace(),
+            Change::Updated { .. } | Change::Deleted(_) => None,
+        });
+    }
+
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let Some(unknown) = self.clusters.named(key).as_deref().and_then(unknown).cloned() else { return Ok(None) };
+        Ok(Some(Observed { unknown, addons: self.addons.in_namespace(key) }))
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Vec<Edit> {
+        let edits = observed.addons.iter().map(|addon| (addon.clone(), told(addon, &observed.unknown, now)));
+        edits.filter(|(old, new)| **old != *new).collect()
+    }
+
+    async fn apply(&self, _: &Observed, edits: Vec<Edit>) -> Result<()> {
+        let mut result = Ok(());
+        for edit in &edits {
+            // One add-on that cannot be written does not keep the others from it.
+            result = result.and(self.tell(edit).await);
+        }
+        result
+    }
+
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
+        Ok(Next::Change)
+    }
+}
+
+/// The condition of a cluster of which nobody knows how it is.
+fn unknown(cluster: &ManagedCluster) -> Option<&Condition> {
+    condition(cluster, AVAILABLE).filter(|condition| condition.status == status::UNKNOWN)
+}
+
+fn is_news(change: Change<'_, ManagedCluster>) -> bool {
+    match change {
+        Change::Added(new) => unknown(new).is_some(),
+        Change::Updated { old, new } => unknown(new).is_some() && unknown(old) != unknown(new),
+        Change::Deleted(_) => false,
+    }
+}
+
+/// The add-on with the cluster's condition.
+fn told(addon: &ManagedClusterAddOn, unknown: &Condition, now: Timestamp) -> ManagedClusterAddOn {
+    let mut new = addon.clone();
+    let mut told = unknown.clone();
+    told.type_ = addon::AVAILABLE.into();
+    told.last_transition_time = Time(now);
+    told.observed_generation = None;
+    conditions::put(&mut new.status.get_or_insert_default().conditions, told);
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        addon::testing::addon,
+        registration::testing::{cluster, now, with_condition},
+    };
+
+    fn unknown_cluster() -> ManagedCluster {
+        with_condition(&cluster("c1"), AVAILABLE, "Unknown", "LeaseStopped")
+    }
+
+    fn plan(addons: Vec<ManagedClusterAddOn>) -> Vec<ManagedClusterAddOn> {
+        let unknown = unknown(&unknown_cluster()).unwrap().clone();
+        let observed = Observed { unknown, addons: addons.into_iter().map(Arc::new).collect() };
+        AddonHealthController::plan(&observed, now()).into_iter().map(|(_, new)| new).collect()
+    }
+
+    #[test]
+    fn every_addon_gets_status_reason_and_message_of_the_cluster_and_keeps_its_other_conditions() {
+        let mut told_before = addon("c1", "a", json!({}));
+        let other = conditions::Finding::is_true("Configured", "R", "m").at(now(), None);
+        told_before.status.get_or_insert_default().conditions.push(other.clone());
+        let planned = plan(vec![told_before, addon("c1", "b", json!({}))]);
+        assert_eq!(planned.len(), 2);
+        let conditions = &planned[0].status.as_ref().unwrap().conditions;
+        assert_eq!(conditions[0], other);
+        let told = &conditions[1];
+        assert_eq!((told.type_.as_str(), told.status.as_str()), ("Available", "Unknown"));
+        assert_eq!((told.reason.as_str(), told.message.as_str()), ("LeaseStopped", "m"));
+        assert!(plan(planned).is_empty(), "nobody is told twice");
+    }
+
+    #[test]
+    fn only_a_cluster_that_becomes_unknown_is_news() {
+        let (well, lost) = (Arc::new(cluster("c1")), Arc::new(unknown_cluster()));
+        assert!(is_news(Change::Added(&lost)) && !is_news(Change::Added(&well)));
+        assert!(is_news(Change::Updated { old: &well, new: &lost }));
+        assert!(!is_news(Change::Updated { old: &lost, new: &lost }));
+        assert!(!is_news(Change::Updated { old: &lost, new: &well }));
+    }
+}

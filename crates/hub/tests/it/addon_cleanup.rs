@@ -1,0 +1,72 @@
+//! What goes together: an add-on with its ClusterManagementAddOn, and the add-ons of a cluster with the cluster.
+//!
+//! Kubernetes and the clean-up of clusters read add-ons as v1beta1. No webhook runs here, so this control plane is its own
+//! and takes one version for the other: what they differ in does not matter for a deletion.
+
+use anyhow::Result;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use ocm_hub::{Hub, HubConfig};
+use ocm_testing::{ControlPlane, client_for, eventually, unique};
+use serde_json::json;
+
+use crate::{
+    addon_world::AddonWorld,
+    support::{ACCOUNT, NAMESPACE, install},
+};
+
+const CRDS: [&str; 2] = [
+    "clustermanagementaddons.addon.open-cluster-management.io",
+    "managedclusteraddons.addon.open-cluster-management.io",
+];
+
+async fn convert_nothing(plane: &ControlPlane) -> Result<()> {
+    for crd in CRDS {
+        let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
+        plane.kubectl(&["patch", "crd", crd, "--type=merge", "-p", patch]).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn addons_go_with_what_they_belong_to_and_do_not_come_back() -> Result<()> {
+    let plane = ControlPlane::builder().name("cleanup").start().await?;
+    install(&plane).await?;
+    convert_nothing(&plane).await?;
+    let context = ocm_runtime::Context::new();
+    let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
+    Hub::start(&context, client_for(&kubeconfig).await?, HubConfig::default())?;
+    let world = AddonWorld::on(plane.client().await?).await?;
+    let (staying, going) = (world.cluster("staying").await?, world.cluster("going").await?);
+    let (one, two) = (unique("one"), unique("two"));
+    world.create_placement("p").await?;
+    world.decide("p", 1, &[&staying, &going]).await?;
+    for name in [&one, &two] {
+        world.create_management(name, world.following(&["p"])).await?;
+        world.wait_for_addon(&staying, name).await?;
+        world.wait_for_addon(&going, name).await?;
+    }
+
+    // With a cluster, though its placement still names it. A finalizer holds one until its manager has cleaned up.
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/cleanup"]}}));
+    world.addons(&going).patch(&one, &PatchParams::default(), &hold).await?;
+    world.clusters().delete(&going, &DeleteParams::default()).await?;
+    world.wait_until_gone(&going, &two).await?;
+    assert!(world.clusters().get_opt(&going).await?.is_some());
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world.addons(&going).patch(&one, &PatchParams::default(), &release).await?;
+    eventually("the cluster is gone", || async {
+        Ok::<_, kube::Error>(world.clusters().get_opt(&going).await?.is_none())
+    })
+    .await?;
+    world.settle().await?;
+    assert!(world.addons(&going).list_metadata(&kube::api::ListParams::default()).await?.items.is_empty());
+
+    // With its ClusterManagementAddOn, and without the other one's.
+    world.managements().delete(&one, &DeleteParams::default()).await?;
+    world.wait_until_gone(&staying, &one).await?;
+    world.settle().await?;
+    assert!(world.addons(&staying).get_opt(&one).await?.is_none());
+    assert!(world.addons(&staying).get_opt(&two).await?.is_some());
+    context.stop().await;
+    Ok(())
+}
