@@ -73,7 +73,12 @@ pub(crate) fn write(image: &Image, architecture: Architecture, out: &mut impl Wr
 }
 
 fn config(image: &Image, architecture: Architecture, layer: &Blob) -> Value {
-    let mut run = json!({"Entrypoint": image.entrypoint});
+    let mut run = json!({});
+    for (name, words) in [("Entrypoint", &image.entrypoint), ("Cmd", &image.command)] {
+        if !words.is_empty() {
+            run[name] = json!(words);
+        }
+    }
     if let Some(user) = &image.user {
         run["User"] = json!(user);
     }
@@ -160,6 +165,16 @@ mod tests {
         let held = self::files(&layer);
         assert_eq!(held.keys().collect::<Vec<_>>(), ["bin/", "bin/sh", "bin/tool"]);
         assert_eq!(held["bin/tool"], program(62, 1));
+    }
+
+    #[test]
+    fn what_a_container_runs_by_default_gives_way_to_its_arguments() {
+        let image =
+            Image::new(Reference::parse("tool").unwrap()).executable("/bin/tool", program(62, 1)).command(["tool"]);
+        let files = files(&packed(&image));
+        let docker = json_of(&files["manifest.json"]);
+        let config = json_of(&files[docker[0]["Config"].as_str().unwrap()]);
+        assert_eq!(config["config"], json!({"Cmd": ["tool"]}));
     }
 
     #[test]

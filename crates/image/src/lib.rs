@@ -88,13 +88,14 @@ pub struct Image {
     reference: Reference,
     entries: Vec<(String, Entry)>,
     entrypoint: Vec<String>,
+    command: Vec<String>,
     user: Option<String>,
 }
 
 impl Image {
     /// An empty image of this name.
     pub fn new(reference: Reference) -> Self {
-        Self { reference, entries: Vec::new(), entrypoint: Vec::new(), user: None }
+        Self { reference, entries: Vec::new(), entrypoint: Vec::new(), command: Vec::new(), user: None }
     }
 
     /// Adds a static program at an absolute path.
@@ -124,6 +125,13 @@ impl Image {
     #[must_use]
     pub fn entrypoint<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.entrypoint = words.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What a container runs that has no arguments of its own; it stands behind the entry point, where there is one.
+    #[must_use]
+    pub fn command<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.command = words.into_iter().map(Into::into).collect();
         self
     }
 

@@ -1,4 +1,4 @@
-//! Kubeconfigs of others than the administrator.
+//! Kubeconfigs of others than the administrator, and certificates of other servers.
 
 use std::path::Path;
 
@@ -41,6 +41,14 @@ impl ControlPlane {
     pub fn kubeconfig_for_user(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig> {
         let pair = self.files.authority.client(user, groups)?;
         Ok(self.kubeconfig_with(user, certificate_login(&pair)))
+    }
+
+    /// A certificate and its key, both PEM, for a server that is reached under these DNS names and addresses, such as a
+    /// webhook: signed by the cluster's authority, see [`ControlPlane::certificate_authority`].
+    pub fn serving_certificate(&self, names: &[&str]) -> Result<(String, String)> {
+        let all: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let pair = self.files.authority.server(names.first().unwrap_or(&"server"), &all)?;
+        Ok((pair.certificate, pair.key))
     }
 
     fn kubeconfig_with(&self, user: &str, login: AuthInfo) -> Kubeconfig {

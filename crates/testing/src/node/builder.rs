@@ -46,7 +46,7 @@ impl NodeBuilder {
     pub async fn start(self, plane: &ControlPlane) -> Result<Node> {
         let cgroup = isolation::cgroup()?;
         if TAKEN.swap(true, Ordering::Relaxed) {
-            bail!("these namespaces have their node already; a second one needs a program of its own");
+            bail!("these namespaces have had their node; a second one needs a program of its own");
         }
         let dir = TempDir::new("node")?;
         let mut node = Node { dir, cgroup, registry_port: REGISTRY_PORT, processes: Vec::new() };

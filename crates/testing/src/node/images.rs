@@ -61,8 +61,7 @@ impl Node {
         let program = requirements::find("busybox")?;
         let output = Command::new(&program).arg("--list").output();
         let output = output.with_context(|| format!("failed to run {}", program.display()))?;
-        let image =
-            Image::new(Reference::parse("busybox")?).executable("/bin/busybox", busybox()?).entrypoint(["/bin/sh"]);
+        let image = Image::new(Reference::parse("busybox")?).executable("/bin/busybox", busybox()?).command(["sh"]);
         let applets = String::from_utf8(output.stdout)?;
         let links = applets.lines().filter(|applet| *applet != "busybox");
         let image = links.fold(image, |image, applet| image.link(&format!("/bin/{applet}"), "busybox"));

@@ -33,10 +33,11 @@ mod usage;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 pub use builder::NodeBuilder;
 pub use isolation::isolated;
+pub use requirements::check;
 pub use usage::ContainerMemory;
 
 use crate::control_plane::ControlPlaneBuilder;
@@ -49,6 +50,7 @@ pub const ADDRESS: &str = "192.168.77.1";
 /// The name of the node.
 pub const NAME: &str = "node";
 
+/// Whether these namespaces have had their node: what runs in pods outlives it.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A control plane that a node can be added to: reached from pods under [`ADDRESS`], it hands out what belongs to a node
@@ -67,7 +69,7 @@ pub fn control_plane(name: &str) -> ControlPlaneBuilder {
     flags.into_iter().fold(builder, |builder, (flag, value)| builder.flag(Part::ApiServer, flag, value))
 }
 
-/// The one node of these namespaces. Its pods live as long as the program.
+/// The one node of these namespaces. Dropping it ends kubelet and containerd; its pods live as long as the program.
 ///
 /// Made by [`Node::builder`].
 pub struct Node {
@@ -92,12 +94,6 @@ impl Node {
     pub fn last_words(&self) -> String {
         let words = |process: &Process| format!("{}:\n{}\n", process.name(), process.log_tail());
         self.processes.iter().map(words).collect()
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        TAKEN.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,8 @@
 # The first process of a node's namespaces: sets up network and mounts, runs the program, and collects orphans, such as
 # the shims of containers, until it ends. Run by isolation.rs with `sh -c`; $1 is the machine's address, the rest the program.
 set -eu
+# Not everybody's has the folders of root's programs.
+PATH=$PATH:/usr/sbin:/sbin
 
 try() {
   hint=$1

@@ -45,17 +45,24 @@ struct Machine {
     top: PathBuf,
 }
 
-/// Fails with everything that is missing at once, each with its remedy.
-pub(super) fn check() -> Result<()> {
+/// Whether a node can run on this machine; fails with everything that is missing at once, each with its remedy.
+///
+/// [`isolated`](super::isolated) asks this first.
+pub fn check() -> Result<()> {
     let root = rustix::process::geteuid().is_root();
     let machine = Machine { root, path: search_path(), top: PathBuf::from("/") };
     let mut missing = machine.missing();
-    let assets = Assets::discover()?;
-    missing.extend(BINARIES.iter().filter_map(|binary| assets.find(binary).err()).map(|error| format!("{error:#}")));
+    missing.extend(BINARIES.iter().filter_map(|binary| built(binary).err()).map(|error| format!("{error:#}")));
+    // Where the binaries are may be what cannot be found out, and that is one thing, not three.
+    missing.dedup();
     if missing.is_empty() {
         return Ok(());
     }
     bail!("a node cannot run here:\n- {}", missing.join("\n- "))
+}
+
+fn built(binary: &str) -> Result<PathBuf> {
+    Assets::discover()?.find(binary)
 }
 
 /// Where a program of [`PROGRAMS`] is.

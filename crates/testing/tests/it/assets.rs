@@ -34,3 +34,10 @@ fn the_first_folder_that_holds_a_binary_wins() {
     assert_eq!(assets.find("kubectl").unwrap(), first.join("kubectl"));
     assert_eq!(assets.find("etcd").unwrap(), second.join("etcd"));
 }
+
+#[test]
+fn what_only_a_node_needs_has_a_remedy_of_its_own() {
+    let empty = TempDir::new("assets").unwrap();
+    let error = Assets::in_folders([empty.path()]).find("kubelet").unwrap_err().to_string();
+    assert!(error.contains("make testenv-node"), "{error}");
+}

@@ -41,6 +41,7 @@ pub(crate) async fn hold() -> Result<()> {
 }
 
 pub(crate) fn test() -> Result<()> {
+    node::check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("failed to start the Tokio runtime")?.block_on(async {
         say("ocm-rs: a node that is killed\n");
