@@ -60,7 +60,7 @@ impl Management {
         })
     }
 
-    /// The placements it follows, the last one first of importance; none when it is installed by hand.
+    /// The placements it follows; none when it is installed by hand.
     pub(crate) fn choices(&self) -> &[Choice] {
         match &self.strategy {
             Strategy::ByHand => &[],
@@ -145,7 +145,7 @@ impl Decision {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cluster {
     pub(crate) is_deleting: bool,
-    /// With a change of it the cluster gets its namespace.
+    /// A cluster that is accepted has, or is about to get, the namespace for its add-ons.
     pub(crate) is_accepted: bool,
     /// Those that its add-ons get too.
     pub(crate) annotations: Annotations,
