@@ -40,6 +40,11 @@ test-node: packages testenv-node image ## Runs hub, agent and a work as pods on 
 	$(TARGET)/debug/ocm-test-node killed
 	$(TARGET)/debug/ocm-test-node walk $(RELEASE) $(IMAGES)
 
+.PHONY: interop
+interop: testenv ## Puts ours in the places of OCM's hub, agent and add-on, one at a time, and lists what differs
+	cargo build -p ocm-server -p ocm-cli -p helloworld
+	cargo run -q -p ocm-testing --bin ocm-interop -- "$$(testenv/build.sh peers)"
+
 .PHONY: packages
 packages:
 	@testenv/packages.sh
@@ -75,9 +80,10 @@ release: ## Builds the static binaries ocm and clusteradm, and those of the exam
 	@echo "release: the binaries are in $(RELEASE)" >&2
 
 .PHONY: image
-image: release ## Packs ocm, and each example, as an image (REGISTRY=ghcr.io/ocm-rs) that docker, podman and ctr load
-	@for name in ocm $(EXAMPLES); do \
-	  cargo run -q -p xtask -- image --binary $(RELEASE)/$$name --tag $(REGISTRY)/$$name:$(VERSION) --output $(IMAGES)/$$name.tar || exit 1; \
+image: release ## Packs ocm (REGISTRY=ghcr.io/ocm-rs), and each example, as an image that docker, podman and ctr load
+	@for tag in $(REGISTRY)/ocm:$(VERSION) $(EXAMPLES:%=%:latest); do \
+	  name=$${tag##*/}; name=$${name%%:*}; \
+	  cargo run -q -p xtask -- image --binary $(RELEASE)/$$name --tag $$tag --output $(IMAGES)/$$name.tar || exit 1; \
 	done
 
 .PHONY: crds

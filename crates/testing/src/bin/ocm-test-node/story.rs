@@ -2,19 +2,27 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ocm_testing::{Seen, eventually};
 use serde_json::json;
 
 use crate::steps::{say, step};
-use crate::world::{AGENT_NAMESPACE, CLUSTER, World};
+use crate::world::{AGENT_NAMESPACE, CLUSTER, HUB_NAMESPACE, WEBHOOK, World};
 
 const HUB_RIGHTS: &str = include_str!("../../../../../deploy/hub.yaml");
 const HUB_PODS: &str = include_str!("../../../../../deploy/pods/hub.yaml");
+const WEBHOOK_PODS: &str = include_str!("../../../../../deploy/pods/webhook.yaml");
 const AGENT_RIGHTS: &str = include_str!("../../../../../deploy/agent.yaml");
 const AGENT_PODS: &str = include_str!("../../../../../deploy/pods/agent.yaml");
 const WORKS: &str = include_str!("../ocm-demo/works.yaml");
 const WORK: [&str; 4] = ["manifestwork", "mw-01", "-n", CLUSTER];
+
+const CONVERTED: &str = "\
+apiVersion: addon.open-cluster-management.io/v1beta1
+kind: ClusterManagementAddOn
+metadata: {name: converted}
+spec: {addOnMeta: {displayName: Converted}}
+";
 
 /// Tells the whole story; where a step fails, with all that explains it.
 pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
@@ -33,6 +41,8 @@ pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
 async fn walk(world: &World) -> Result<()> {
     step("install the CRDs (ocm crds)", install_crds(world)).await?;
     step("the hub's pod runs and is ready (deploy/pods/hub.yaml)", start_hub(world)).await?;
+    step("the webhook's pod runs and is ready (deploy/pods/webhook.yaml)", start_webhook(world)).await?;
+    step("and converts an add-on for the API server", convert(world)).await?;
     step("the agent's pod runs and is ready (deploy/pods/agent.yaml)", start_agent(world)).await?;
     step("clusteradm accept: approve the certificate, accept the cluster", accept(world)).await?;
     let cluster = ["managedcluster", CLUSTER];
@@ -45,20 +55,36 @@ async fn walk(world: &World) -> Result<()> {
 }
 
 async fn install_crds(world: &World) -> Result<()> {
-    let crds = world.run("ocm", &["crds"]).await?;
-    world.plane.apply_yaml(&crds).await
+    world.plane.apply_yaml(&world.crds().await?).await
 }
 
 async fn start_hub(world: &World) -> Result<()> {
     world.plane.install(HUB_RIGHTS, HUB_PODS).await?;
-    world.condition(&["deployment", "cluster-manager-hub", "-n", "open-cluster-management-hub"], "Available").await
+    world.deployed("cluster-manager-hub", HUB_NAMESPACE).await
+}
+
+async fn start_webhook(world: &World) -> Result<()> {
+    world.write_webhook_secret().await?;
+    world.plane.apply_yaml(WEBHOOK_PODS).await?;
+    world.deployed(WEBHOOK, HUB_NAMESPACE).await
+}
+
+/// The API server stores add-ons as v1alpha1, and reaches the pod through its service.
+async fn convert(world: &World) -> Result<()> {
+    eventually("the API server gets an answer from the webhook", || async {
+        world.plane.kubectl_with_input(&["apply", "-f", "-"], CONVERTED).await.map(|_| true)
+    })
+    .await?;
+    let stored = world.get(&["clustermanagementaddons.v1alpha1.addon.open-cluster-management.io", "converted"]).await?;
+    ensure!(stored["spec"]["addOnMeta"]["displayName"] == "Converted", "this is what is stored: {stored}");
+    world.plane.kubectl(&["delete", "clustermanagementaddon", "converted"]).await.map(drop)
 }
 
 async fn start_agent(world: &World) -> Result<()> {
     world.plane.apply_yaml(AGENT_RIGHTS).await?;
     world.write_bootstrap_secret().await?;
     world.plane.apply_yaml(AGENT_PODS).await?;
-    world.condition(&["deployment", "klusterlet-agent", "-n", AGENT_NAMESPACE], "Available").await
+    world.deployed("klusterlet-agent", AGENT_NAMESPACE).await
 }
 
 async fn accept(world: &World) -> Result<()> {

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 /// The name under which the cluster manages itself.
 pub(crate) const CLUSTER: &str = "cluster1";
+pub(crate) const HUB_NAMESPACE: &str = "open-cluster-management-hub";
+/// The webhook's service, and its Deployment.
+pub(crate) const WEBHOOK: &str = "cluster-manager-addon-webhook";
 pub(crate) const AGENT_NAMESPACE: &str = "open-cluster-management-agent";
 const BOOTSTRAP_NAMESPACE: &str = "open-cluster-management";
 const BOOTSTRAP_ACCOUNT: &str = "agent-registration-bootstrap";
@@ -49,6 +52,11 @@ impl World {
         Ok(serde_json::from_str(&self.plane.kubectl(&args).await?)?)
     }
 
+    /// Waits until a Deployment has as many pods that are ready as it wants.
+    pub(crate) async fn deployed(&self, name: &str, namespace: &str) -> Result<()> {
+        self.condition(&["deployment", name, "-n", namespace], "Available").await
+    }
+
     /// Waits until an object has a condition that is True.
     pub(crate) async fn condition(&self, what: &[&str], type_: &str) -> Result<()> {
         eventually(&format!("{} is {type_}", what.join(" ")), || async {
@@ -73,6 +81,27 @@ impl World {
         self.plane.kubectl(&create).await.map(drop)
     }
 
+    /// The secret with what the webhook serves with, under the name of its service.
+    pub(crate) async fn write_webhook_secret(&self) -> Result<()> {
+        let (certificate, key) = self.plane.serving_certificate(&[&format!("{WEBHOOK}.{HUB_NAMESPACE}.svc")])?;
+        let certificate = format!("--cert={}", self.write("webhook.crt", &certificate)?.display());
+        let key = format!("--key={}", self.write("webhook.key", &key)?.display());
+        let create = ["create", "secret", "tls", "addon-webhook-serving-cert", "-n", HUB_NAMESPACE, &certificate, &key];
+        self.plane.kubectl(&create).await.map(drop)
+    }
+
+    /// The CRDs of both sides, as this cluster's administrator gets them.
+    pub(crate) async fn crds(&self) -> Result<String> {
+        let authority = self.write("ca.crt", self.plane.certificate_authority())?;
+        self.run("ocm", &["crds", "--conversion-ca-file", &authority.to_string_lossy()]).await
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(path)
+    }
+
     /// Runs one of our programs as the administrator, to its end; what it printed.
     pub(crate) async fn run(&self, program: &str, args: &[&str]) -> Result<String> {
         let path = self.programs.join(program);
@@ -91,7 +120,8 @@ impl World {
         for args in [
             &["get", "pods", "-A", "-o", "wide"][..],
             &["get", "events", "-A", "--sort-by=.lastTimestamp"],
-            &["logs", "-n", "open-cluster-management-hub", "-l", "app=cluster-manager-hub", "--tail=50"],
+            &["logs", "-n", HUB_NAMESPACE, "-l", "app=cluster-manager-hub", "--tail=50"],
+            &["logs", "-n", HUB_NAMESPACE, "-l", "app=cluster-manager-addon-webhook", "--tail=50"],
             &["logs", "-n", AGENT_NAMESPACE, "-l", "app=klusterlet-agent", "--tail=50"],
         ] {
             let output = self.plane.kubectl(args).await.unwrap_or_else(|error| format!("{error:#}"));
