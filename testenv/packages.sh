@@ -16,7 +16,6 @@ reasons=(
   "containernetworking-plugins: connects pods to the machine"
   "iptables: the plugin for ports of the machine calls it"
   "nftables: kube-proxy's rules for services"
-  "conntrack: clears connections to pods that are gone"
   "iproute2: sets up the network of a node's namespaces"
   "docker-registry: the registry on loopback that images with pull policy Always come from"
   "busybox-static: what the images busybox and pause are packed from"
