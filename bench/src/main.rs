@@ -4,6 +4,7 @@
 //! by a bare client on the same control planes, and the figure is a ratio. What a fleet costs is
 //! measured with a real hub and its agents in this process, each with a cluster in memory.
 
+mod addons;
 mod admin;
 mod args;
 mod figures;
@@ -54,6 +55,9 @@ async fn measure(args: Args) -> Result<()> {
     }
     if args.fleet {
         fleet::measure(args.clusters).await?;
+    }
+    if args.addons {
+        addons::measure(args.clusters).await?;
     }
     Ok(())
 }
