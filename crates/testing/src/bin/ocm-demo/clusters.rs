@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use ocm_testing::{ControlPlane, Process, TempDir};
+use ocm_testing::{ControlPlane, Port, Process, TempDir};
 
 const HUB_NAMESPACE: &str = "open-cluster-management-hub";
 const HUB_ACCOUNT: &str = "hub-controller-sa";
@@ -20,6 +20,7 @@ pub(crate) struct Clusters {
     pub(crate) managed: Vec<(&'static str, ControlPlane)>,
     folder: TempDir,
     programs: PathBuf,
+    webhook: Port,
 }
 
 impl Clusters {
@@ -29,7 +30,7 @@ impl Clusters {
         let own = std::env::current_exe().context("failed to find this program's own folder")?;
         let programs = own.parent().context("this program has no folder")?.to_owned();
         let managed = vec![("cluster1", first), ("cluster2", second)];
-        Ok(Self { hub, managed, folder: TempDir::new("demo")?, programs })
+        Ok(Self { hub, managed, folder: TempDir::new("demo")?, programs, webhook: Port::free()? })
     }
 
     pub(crate) fn program(&self, name: &str) -> PathBuf {
@@ -42,16 +43,16 @@ impl Clusters {
 
     /// The CRDs as `ocm crds` prints them, and the manifests of `deploy/`.
     pub(crate) async fn install(&self) -> Result<()> {
-        self.hub.install(&self.crds("--hub").await?, HUB_MANIFESTS).await?;
-        let managed = self.crds("--managed").await?;
+        let (url, authority) = (format!("https://127.0.0.1:{}", self.webhook.number()), self.file("ca.crt"));
+        std::fs::write(&authority, self.hub.certificate_authority())?;
+        let authority = authority.to_string_lossy();
+        let crds = ["crds", "--hub", "--conversion-url", &url, "--conversion-ca-file", &authority];
+        self.hub.install(&self.run("ocm", &crds).await?, HUB_MANIFESTS).await?;
+        let managed = self.run("ocm", &["crds", "--managed"]).await?;
         for (_, plane) in &self.managed {
             plane.install(&managed, AGENT_MANIFESTS).await?;
         }
         Ok(())
-    }
-
-    async fn crds(&self, side: &str) -> Result<String> {
-        self.run("ocm", &["crds", side]).await
     }
 
     /// Runs one of our programs to its end; what it printed.
@@ -64,6 +65,22 @@ impl Clusters {
             anyhow::bail!("{program} {} failed: {}", args.join(" "), cause.trim());
         }
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The hub's API server asks it over loopback, where in a cluster it would be a service.
+    pub(crate) async fn start_webhook(&self) -> Result<Process> {
+        let certificates = self.file("webhook");
+        std::fs::create_dir(&certificates)?;
+        let (certificate, key) = self.hub.serving_certificate(&["127.0.0.1"])?;
+        std::fs::write(certificates.join("tls.crt"), certificate)?;
+        std::fs::write(certificates.join("tls.key"), key)?;
+        let process = Process::build("ocm webhook", self.program("ocm"), self.file("webhook.log"))
+            .args(["webhook", "--health-probe-port", "0", "--metrics-port", "0"])
+            .args(["--port", &self.webhook.number().to_string(), "--certdir"])
+            .arg(certificates)
+            .start()?;
+        process.wait_for_log("serving webhooks").await?;
+        Ok(process)
     }
 
     pub(crate) async fn start_hub(&self) -> Result<Process> {

@@ -1,8 +1,9 @@
-//! `make demo`: a hub and two managed clusters on real control planes, from nothing to a work that runs.
+//! `make demo`: a hub and two managed clusters on real control planes, from nothing to works and an add-on.
 //!
 //! Everything is what a person would do by hand: the CRDs come from `ocm crds`, the rights from `deploy/`, hub and
 //! agents are processes under their own service accounts, and the clusters are accepted with `clusteradm`.
 
+mod addon;
 mod clusters;
 mod steps;
 mod story;

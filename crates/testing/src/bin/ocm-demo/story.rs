@@ -1,10 +1,11 @@
-//! What the demo shows, from nothing to a work that runs.
+//! What the demo shows, from nothing to works and an add-on on two clusters.
 
 use anyhow::Result;
 use ocm_testing::{Process, Seen, eventually};
 use serde_json::Value;
 
 use super::{
+    addon,
     clusters::Clusters,
     steps::{say, step},
 };
@@ -16,8 +17,10 @@ pub(crate) async fn tell(once: bool) -> Result<()> {
     let clusters =
         step("start etcd, kube-apiserver and kube-controller-manager, three times", Box::pin(Clusters::start()))
             .await?;
+    let mut processes =
+        vec![step("start ocm webhook, which converts between versions of the API", clusters.start_webhook()).await?];
     step("install the CRDs (ocm crds) and the rights (deploy/)", clusters.install()).await?;
-    let mut processes = vec![step("start ocm hub, under its own service account", clusters.start_hub()).await?];
+    processes.push(step("start ocm hub, under its own service account", clusters.start_hub()).await?);
     let agents =
         step("start ocm agent on both clusters, with a bootstrap token for the hub", start_agents(&clusters)).await?;
     processes.extend(agents);
@@ -25,9 +28,11 @@ pub(crate) async fn tell(once: bool) -> Result<()> {
     step("both clusters are joined and available", available(&clusters)).await?;
     step("apply ManifestWork mw-01 (a Pod and a ConfigMap) to both clusters", apply_works(&clusters)).await?;
     step("both works are applied and available", applied(&clusters)).await?;
+    processes.extend(Box::pin(addon::tell(&clusters)).await?);
     show(&clusters).await?;
+    addon::show(&clusters).await?;
     if once {
-        say("Everything came true.");
+        say("\nEverything came true.");
         return Ok(());
     }
     advise(&clusters);
@@ -79,7 +84,7 @@ async fn applied(clusters: &Clusters) -> Result<()> {
 }
 
 /// Waits until an object on the hub has a condition that is True.
-async fn condition(clusters: &Clusters, get: &[&str], type_: &str) -> Result<()> {
+pub(crate) async fn condition(clusters: &Clusters, get: &[&str], type_: &str) -> Result<()> {
     let args = [get, &["-o", "json"]].concat();
     let what = format!("{} is {type_}", get[1..].join(" "));
     let look = || async {
@@ -106,14 +111,14 @@ async fn show(clusters: &Clusters) -> Result<()> {
         say(&format!("$ kubectl get pod,configmap -n default     (on {name})"));
         say(plane.kubectl(&["get", "pod/hello", "configmap/settings", "-n", "default"]).await?.trim_end());
     }
-    say("\nThe Pod is created and stays Pending: these control planes have no node that could run it.\n");
+    say("\nThe Pod is created and stays Pending: these control planes have no node that could run it.");
     Ok(())
 }
 
 fn advise(clusters: &Clusters) {
     let kubectl = clusters.hub.kubectl_path().map_or_else(|_| "kubectl".to_owned(), |path| path.display().to_string());
     let hub = clusters.hub.admin_kubeconfig().display();
-    say("Kubeconfigs, each of an administrator:");
+    say("\nKubeconfigs, each of an administrator:");
     say(&format!("  hub       {hub}"));
     for (name, plane) in &clusters.managed {
         say(&format!("  {name}  {}", plane.admin_kubeconfig().display()));
@@ -124,6 +129,9 @@ fn advise(clusters: &Clusters) {
     say(&format!("  {kubectl} --kubeconfig {hub} get manifestwork mw-01 -n cluster1 -o yaml"));
     say(&format!(
         "  {kubectl} --kubeconfig {hub} delete manifestwork mw-01 -n cluster1   # its Pod and ConfigMap go with it"
+    ));
+    say(&format!(
+        "  {kubectl} --kubeconfig {hub} delete placement everywhere -n addons   # the add-on leaves both clusters"
     ));
     say("\nEverything stays up until Ctrl-C.");
 }
