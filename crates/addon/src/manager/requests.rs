@@ -108,8 +108,8 @@ impl Controller for RequestController {
     fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
         let Observed { request, addon, cluster, served } = observed;
         let registration = served.options.registration.as_ref()?;
-        let (cluster_name, addon_name) = crate::registration::names(cluster, addon);
-        let identity = registration.identity_of(&cluster_name, &addon_name);
+        let cluster_name = cluster.name_any();
+        let identity = registration.identity_of(&cluster_name, &addon.name_any());
         match approval::check(request, &cluster_name, &identity) {
             Ok(requester) => {
                 let checked = Request { cluster, addon, request, requester };

@@ -5,7 +5,7 @@ pub(crate) mod permission;
 
 use std::{fmt, sync::Arc};
 
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster, identities};
+use ocm_api::identities;
 
 pub use self::{
     approval::Request,
@@ -119,10 +119,4 @@ impl Registration {
             Approval::ByHand => false,
         }
     }
-}
-
-/// The names of the cluster and of its add-on, which decide on an identity.
-pub(crate) fn names(cluster: &ManagedCluster, addon: &ManagedClusterAddOn) -> (String, String) {
-    use kube::ResourceExt as _;
-    (cluster.name_any(), addon.name_any())
 }

@@ -10,13 +10,18 @@ use ocm_api::{
     reasons::addon::{NIL_REGISTRATION, PERMISSION_CONFIG_PENDING, SET_PERMISSION_APPLIED, SET_PERMISSION_FAILED},
     work::v1::ManifestWork,
 };
-use ocm_runtime::{Class, Classified as _, Error, Next, ObjectKey, conditions::Finding, write};
+use ocm_runtime::{
+    Class, Classified as _, Error, Next, ObjectKey,
+    conditions::Finding,
+    error::{chain, found},
+    write,
+};
 use tracing::info;
 
 use super::{
     AddonController,
     memory::{CHECK_AGAIN, Granted},
-    observe::{Observed, with_causes},
+    observe::Observed,
     plan::{Deploy, Plan, Registering},
     registration::Wanted,
 };
@@ -87,7 +92,7 @@ impl AddonController {
         let api: Api<ManagedClusterAddOn> = Api::namespaced(self.client.clone(), &observed.key.namespace);
         let mut new = ManagedClusterAddOn::clone(&observed.addon);
         new.metadata.finalizers = Some(finalizers);
-        ocm_runtime::error::found(write::patch(&api, &*observed.addon, &new).await).map(|_| ())
+        found(write::patch(&api, &*observed.addon, &new).await).map(|_| ())
     }
 
     /// Sets up what the agent may do on the hub, unless that was done not long ago.
@@ -167,7 +172,7 @@ impl From<Error> for Refusal {
         match error.class() {
             Class::Conflict => Self::Again(error),
             Class::Invalid | Class::Transient => {
-                Self::Cannot(format!("The add-on's manager could not write a work: {}.", with_causes(&error)))
+                Self::Cannot(format!("The add-on's manager could not write a work: {}.", chain(&error)))
             }
         }
     }
@@ -196,7 +201,7 @@ fn finding(outcome: Result<(), PermissionError>) -> Result<Finding, Error> {
             Ok(Finding::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
         }
         Err(error) => {
-            let message = format!("The agent's rights on the hub could not be set up: {}.", with_causes(&error));
+            let message = format!("The agent's rights on the hub could not be set up: {}.", chain(&error));
             Ok(failed(message))
         }
     }

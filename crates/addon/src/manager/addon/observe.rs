@@ -11,7 +11,7 @@ use ocm_api::{
     finalizers,
     work::v1::{Manifest, ManifestWork},
 };
-use ocm_runtime::{ObjectKey, conditions, write};
+use ocm_runtime::{ObjectKey, conditions, error::chain, write};
 
 use super::AddonController;
 use crate::{Installation, manager::served::Served};
@@ -70,7 +70,7 @@ impl Observed {
     async fn render(&self) -> Rendered {
         match self.served.agent.render(&self.installation()).await {
             Ok(manifests) => Rendered::Objects(manifests),
-            Err(error) => Rendered::Failed(with_causes(&*error)),
+            Err(error) => Rendered::Failed(chain(&*error)),
         }
     }
 
@@ -98,9 +98,4 @@ impl Observed {
         let asked = self.addon.annotations().get(annotations::ADDON_HOSTING_CLUSTER);
         asked.map(String::as_str).filter(|cluster| !cluster.is_empty())
     }
-}
-
-/// An error and everything that caused it, on one line.
-pub(super) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    ocm_runtime::error::chain(error)
 }
