@@ -5,6 +5,7 @@
 //! service accounts. The same writes are first made by a bare client ([`floor`]).
 
 mod floor;
+mod objects;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,26 +15,26 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config, Resource, ResourceExt as _,
-    api::PostParams,
     config::KubeConfigOptions,
     core::PartialObjectMeta,
     runtime::{WatchStreamExt as _, watcher},
 };
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    cluster::{v1::ManagedCluster, v1beta1::Placement, v1beta2::ManagedClusterSetBinding},
+    cluster::{v1beta1::Placement, v1beta2::ManagedClusterSetBinding},
     components, conditions, labels, taints,
     work::v1::ManifestWork,
 };
 use ocm_runtime::conditions::is_true;
 use ocm_testing::{AuditLog, ControlPlane, Process, TempDir, eventually_within};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::floor::{Floor, Writes};
+use self::{
+    floor::{Floor, Writes},
+    objects::{create, create_cluster, create_namespace},
+};
 use crate::{AT_A_TIME, figures::print, megabytes, product};
 
 /// Namespace and name of the placement.
@@ -225,22 +226,4 @@ impl Bench {
         }
         Ok(())
     }
-}
-
-async fn create_cluster(client: &Client, name: &str) -> Result<()> {
-    create_namespace(client, name).await?;
-    create(&Api::<ManagedCluster>::all(client.clone()), name, json!({"hubAcceptsClient": false})).await
-}
-
-async fn create_namespace(client: &Client, name: &str) -> Result<()> {
-    create(&Api::<Namespace>::all(client.clone()), name, json!({})).await
-}
-
-async fn create<K>(api: &Api<K>, name: &str, spec: Value) -> Result<()>
-where
-    K: Clone + std::fmt::Debug + DeserializeOwned + serde::Serialize,
-{
-    let object = json!({"metadata": {"name": name}, "spec": spec});
-    let created = api.create(&PostParams::default(), &serde_json::from_value(object)?).await;
-    created.map(|_| ()).with_context(|| format!("failed to create {name}"))
 }
