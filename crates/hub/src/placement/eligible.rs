@@ -30,7 +30,10 @@ impl Eligible {
 
     /// The clusters of these sets, by name. Clusters that are being deleted belong to none.
     pub(crate) fn candidates<'a>(&self, scene: &'a Scene) -> Vec<Candidate<'a>> {
-        let all = scene.clusters.iter().filter(|(_, facts)| facts.sets.iter().any(|set| self.sets.contains(set)));
+        let all = scene
+            .clusters
+            .iter()
+            .filter(|(_, facts)| facts.sets.iter().any(|set| self.sets.binary_search(set).is_ok()));
         all.map(|(name, facts)| Candidate { name, facts }).collect()
     }
 }

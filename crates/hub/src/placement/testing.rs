@@ -162,7 +162,7 @@ pub(crate) fn tainted(mut cluster: ManagedCluster, key: &str, effect: &str) -> M
 
 /// A set with this selector.
 pub(crate) fn set(name: &str, selector: Value) -> ManagedClusterSet {
-    ManagedClusterSet::new(name, serde_json::from_value(json!({"clusterSelector": selector})).unwrap())
+    ManagedClusterSet::new(name, serde_json::from_value([("clusterSelector", selector)].into_iter().collect()).unwrap())
 }
 
 /// A placement with this spec.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ocm_api::cluster::v1::TaintEffect;
 use ocm_runtime::ObjectKey;
 
-use super::{Entry, State};
+use super::{Entry, State, clusters::SetChange};
 use crate::placement::{
     facts::{Cluster, Name},
     rules::Rules,
@@ -14,16 +14,18 @@ use crate::placement::{
 };
 
 impl State {
-    /// The placements that may choose from a set: those in every namespace that it is bound to.
-    pub(super) fn placements_of_set(&self, set: &str) -> Vec<ObjectKey> {
+    /// The placements of every namespace that a set is bound to: those that choose from it or, since their status tells
+    /// whether any set is bound, all of them.
+    pub(super) fn affected_by_set(&self, set: &str, change: SetChange) -> Vec<ObjectKey> {
         let namespaces = self.bindings.namespaces.get(set).into_iter().flatten();
-        namespaces.flat_map(|namespace| self.placements_in(namespace, set)).collect()
+        let all = namespaces.flat_map(|namespace| self.of_namespace(namespace));
+        let affected = all.filter(|(_, entry)| change == SetChange::Existence || entry.rules.takes(set));
+        affected.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The placements of a namespace that choose from a set, if it is bound.
-    pub(super) fn placements_in(&self, namespace: &str, set: &str) -> Vec<ObjectKey> {
-        let concerned = self.of_namespace(namespace).filter(|(_, entry)| entry.rules.takes(set));
-        concerned.map(|(key, _)| key.clone()).collect()
+    /// The placements of a namespace.
+    pub(super) fn placements_in(&self, namespace: &str) -> Vec<ObjectKey> {
+        self.of_namespace(namespace).map(|(key, _)| key.clone()).collect()
     }
 
     fn of_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a ObjectKey, &'a Entry)> {

@@ -41,6 +41,15 @@ pub(super) struct Fleet {
     pub(super) sets: Arc<Sets>,
 }
 
+/// What has changed about a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SetChange {
+    /// Which clusters belong to it.
+    Members,
+    /// Whether there is such a set at all.
+    Existence,
+}
+
 /// A cluster before and after a change.
 type BeforeAndAfter = (Option<Arc<Cluster>>, Option<Arc<Cluster>>);
 
@@ -82,20 +91,21 @@ impl Fleet {
         }
     }
 
-    /// Takes in a set, or that it is gone; whether anything that counts has changed.
-    pub(super) fn take_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> bool {
+    /// Takes in a set, or that it is gone; what has changed, if anything that counts.
+    pub(super) fn take_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> Option<SetChange> {
         let membership = set.map(|set| Membership::of(set).map(Arc::new).map_err(|error| chain(&error)));
         let known = self.sets.get(name).map(|set| &set.membership);
         if known == membership.as_ref() {
-            return false;
+            return None;
         }
+        let change = if known.is_some() && membership.is_some() { SetChange::Members } else { SetChange::Existence };
         let sets = Arc::make_mut(&mut self.sets);
         match membership {
             Some(membership) => _ = sets.insert(name.into(), Set { membership, members: 0 }),
             None => _ = sets.remove(name),
         }
         self.reassign(name);
-        true
+        Some(change)
     }
 
     /// Says anew of each cluster whether it belongs to the set.

@@ -102,7 +102,10 @@ impl Index {
         let new = (!matches!(change, Change::Deleted(_))).then(|| set.as_ref());
         let mut state = self.lock();
         let name = set.name_any();
-        if state.fleet.take_set(&name, new) { state.placements_of_set(&name) } else { Vec::new() }
+        match state.fleet.take_set(&name, new) {
+            Some(change) => state.affected_by_set(&name, change),
+            None => Vec::new(),
+        }
     }
 
     /// Takes in a change of a binding; the placements it can affect.
@@ -113,7 +116,7 @@ impl Index {
             Change::Deleted(_) => state.bindings.remove(&key),
             Change::Added(_) | Change::Updated { .. } => state.bindings.insert(&key),
         };
-        if is_news { state.placements_in(&key.namespace, &key.name) } else { Vec::new() }
+        if is_news { state.placements_in(&key.namespace) } else { Vec::new() }
     }
 
     /// Takes in a change of a placement; its key, unless there is nothing new in it.

@@ -88,7 +88,9 @@ mod tests {
     }
 
     fn listed(name: &str, weight: Value) -> Value {
-        json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": weight})
+        let mut listed = json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}});
+        listed["weight"] = weight;
+        listed
     }
 
     #[test]
