@@ -10,6 +10,7 @@ mod args;
 mod figures;
 mod fleet;
 mod floor;
+mod placements;
 mod product;
 mod works;
 
@@ -58,6 +59,9 @@ async fn measure(args: Args) -> Result<()> {
     }
     if args.addons {
         addons::measure(args.clusters).await?;
+    }
+    if args.placements {
+        placements::measure(args.clusters).await?;
     }
     Ok(())
 }
