@@ -5,6 +5,7 @@
 //!
 //! A second test kills the program in the middle, and looks whether anything is left.
 
+mod addon;
 mod killed;
 mod story;
 mod world;

@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use ocm_testing::{Seen, eventually};
 use serde_json::json;
 
+use crate::addon;
 use crate::steps::{say, step};
 use crate::world::{AGENT_NAMESPACE, CLUSTER, HUB_NAMESPACE, WEBHOOK, World};
 
@@ -26,7 +27,7 @@ spec: {addOnMeta: {displayName: Converted}}
 
 /// Tells the whole story; where a step fails, with all that explains it.
 pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
-    say("ocm-rs: hub and agent as pods on a real node\n");
+    say("ocm-rs: hub, agent and an add-on as pods on a real node\n");
     let start = "start a control plane and a node";
     let world = step(start, Box::pin(World::start(programs))).await?;
     step("import the images", world.import(&images)).await?;
@@ -50,8 +51,10 @@ async fn walk(world: &World) -> Result<()> {
     step("ManifestWork mw-01 is applied and available", apply_work(world)).await?;
     step("its Pod hello is Running", hello_runs(world)).await?;
     step("and says hello in its log", hello_speaks(world)).await?;
+    addon::walk(world).await?;
     show(world).await?;
-    print_memory(world).await
+    print_memory(world).await?;
+    step("the add-on is deleted, and nothing of it is left", addon::leave(world)).await
 }
 
 async fn install_crds(world: &World) -> Result<()> {
@@ -123,7 +126,8 @@ async fn hello_speaks(world: &World) -> Result<()> {
 }
 
 async fn show(world: &World) -> Result<()> {
-    for args in [&["get", "managedclusters"][..], &["get", "pods", "-A"]] {
+    let all = [&["get", "managedclusters"][..], &["get", "managedclusteraddons", "-A"], &["get", "pods", "-A"]];
+    for args in all {
         say(&format!("\n$ kubectl {}", args.join(" ")));
         say(world.plane.kubectl(args).await?.trim_end());
     }

@@ -123,6 +123,10 @@ impl World {
             &["logs", "-n", HUB_NAMESPACE, "-l", "app=cluster-manager-hub", "--tail=50"],
             &["logs", "-n", HUB_NAMESPACE, "-l", "app=cluster-manager-addon-webhook", "--tail=50"],
             &["logs", "-n", AGENT_NAMESPACE, "-l", "app=klusterlet-agent", "--tail=50"],
+            &["logs", "-n", "open-cluster-management", "-l", "app=helloworld-manager", "--tail=50"],
+            &["logs", "-n", "default", "-l", "app=helloworld-agent", "--tail=50"],
+            &["get", "managedclusteraddons", "-A", "-o", "yaml"],
+            &["get", "manifestworks,csr", "-A"],
         ] {
             let output = self.plane.kubectl(args).await.unwrap_or_else(|error| format!("{error:#}"));
             found += &format!("$ kubectl {}\n{output}\n", args.join(" "));
