@@ -46,6 +46,10 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
+    /// Not needed: converting asks no API server. Taken because command lines of OCM's have it
+    #[arg(long = "kubeconfig", value_name = "FILE", hide_short_help = true)]
+    _kubeconfig: Option<PathBuf>,
+
     /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,

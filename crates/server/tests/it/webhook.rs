@@ -61,7 +61,19 @@ impl Webhook {
     async fn restart(&mut self) -> Result<()> {
         let [port, health, metrics] = self.ports.each_ref().map(|port| port.number().to_string());
         let process = Process::build("webhook", env!("CARGO_BIN_EXE_ocm"), self.dir.path().join("log"))
-            .args(["webhook", "--port", &port, "--health-probe-port", &health, "--metrics-port", &metrics, "--certdir"])
+            // As command lines of OCM's have it; there need be no such file.
+            .args([
+                "webhook",
+                "--kubeconfig",
+                "none",
+                "--port",
+                &port,
+                "--health-probe-port",
+                &health,
+                "--metrics-port",
+                &metrics,
+                "--certdir",
+            ])
             .arg(self.dir.path())
             .without_env("RUST_LOG")
             .start()?;
