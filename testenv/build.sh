@@ -6,6 +6,8 @@
 #   build.sh         builds what is missing there (5-6 minutes on two cores, once per pin), and
 #                    downloads OCM's CRDs (ocm-api/go.mod) into Go's module cache
 #   build.sh node    also builds what a node needs: kubelet, kube-scheduler, kube-proxy
+#   build.sh peers   builds OCM's own programs, pinned in peers/*/go.mod, into a folder of their own, and
+#                    prints it (4 minutes on two cores, once per pin)
 #
 # The folder's name is a hash of the pins, so every checkout with the same pins shares it, and
 # changing a pin rebuilds. A binary that KUBEBUILDER_ASSETS already holds is not built.
@@ -20,6 +22,10 @@ node=(kubelet kube-scheduler kube-proxy)
 if [ "${1:-}" = path ]; then
   echo "$folder"
   exit 0
+fi
+
+if [ "${1:-}" = peers ]; then
+  exec "$here/peers/build.sh"
 fi
 
 wanted=("${control_plane[@]}")
