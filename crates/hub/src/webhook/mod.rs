@@ -9,7 +9,7 @@ use std::{net::SocketAddr, time::Duration};
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::post,
@@ -21,6 +21,8 @@ use ocm_runtime::{
 };
 use tokio::time::timeout;
 use tracing::warn;
+
+use self::review::Answer;
 
 /// How large a request may be: many times the largest object that etcd stores.
 pub const LARGEST_REQUEST: usize = 16 << 20;
@@ -61,34 +63,52 @@ fn router(context: Context) -> Router {
     Router::new().route(CONVERT_PATH, post(convert)).layer(limit).with_state(context)
 }
 
-async fn convert(State(context): State<Context>, request: axum::extract::Request) -> Response {
-    let answer = match timeout(PATIENCE, body(request)).await {
-        Ok(Ok(body)) => review::answer(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string())),
-        Ok(Err(rejection)) => Err((rejection.status(), unreadable(&rejection))),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, format!("the request did not arrive within {PATIENCE:?}"))),
-    };
-    let result = match &answer {
-        Ok(answer) => answer.failure.as_ref().map_or("success", |_| "failure"),
-        Err(_) => "refused",
-    };
-    context.metrics().webhook_answered(CONVERT_PATH, result);
-    match answer {
-        Ok(answer) => {
-            if let Some(failure) = answer.failure {
-                warn!(failure, "an object was not converted");
-            }
-            ([(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
-        }
-        Err((code, cause)) => {
-            warn!(cause, "a request was refused");
-            (code, cause + "\n").into_response()
-        }
+async fn convert(State(context): State<Context>, request: Request) -> Response {
+    let answer = read(request).await.and_then(|body| {
+        review::answer(&body).map_err(|error| Refusal { code: StatusCode::BAD_REQUEST, cause: error.to_string() })
+    });
+    context.metrics().webhook_answered(CONVERT_PATH, result(&answer));
+    answer.map_or_else(Refusal::respond, respond)
+}
+
+/// A request that is no question.
+struct Refusal {
+    code: StatusCode,
+    cause: String,
+}
+
+impl Refusal {
+    fn respond(self) -> Response {
+        warn!(cause = self.cause, "a request was refused");
+        (self.code, self.cause + "\n").into_response()
     }
 }
 
-async fn body(request: axum::extract::Request) -> Result<Bytes, BytesRejection> {
-    use axum::extract::FromRequest as _;
-    Bytes::from_request(request, &()).await
+/// How an answer counts.
+fn result(answer: &Result<Answer, Refusal>) -> &'static str {
+    match answer {
+        Ok(Answer { failure: None, .. }) => "success",
+        Ok(_) => "failure",
+        Err(_) => "refused",
+    }
+}
+
+fn respond(answer: Answer) -> Response {
+    if let Some(failure) = answer.failure {
+        warn!(failure, "an object was not converted");
+    }
+    ([(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
+}
+
+async fn read(request: Request) -> Result<Bytes, Refusal> {
+    match timeout(PATIENCE, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(rejection)) => Err(Refusal { code: rejection.status(), cause: unreadable(&rejection) }),
+        Err(_) => {
+            let cause = format!("the request did not arrive within {} s", PATIENCE.as_secs());
+            Err(Refusal { code: StatusCode::REQUEST_TIMEOUT, cause })
+        }
+    }
 }
 
 fn unreadable(rejection: &BytesRejection) -> String {
