@@ -1,0 +1,81 @@
+//! `make interop`: OCM's own hub, agent and add-on, and ours in their places, one after the other.
+//!
+//! Each story is told by OCM with itself, and then with ours in some of the parts, where all of it has to come true as well.
+//! What both leave behind is compared, object by object, and the differences are listed in the end, each under the part that
+//! it comes with.
+//!
+//! Everything runs on real control planes without a node: the add-on's agent is a process, with the credentials that the
+//! cluster's agent keeps for it in a secret, and the status of its Deployment is written by hand.
+
+mod addon;
+mod difference;
+mod ocm;
+mod ours;
+mod parts;
+mod plain;
+mod snapshot;
+mod story;
+mod world;
+
+#[path = "../ocm-demo/steps.rs"]
+mod steps;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::{difference::Differences, parts::Cast, snapshot::Looks, steps::say, world::Programs};
+
+const USAGE: &str = "\
+Usage: make interop, which runs
+  ocm-interop PEERS
+
+PEERS is the folder with OCM's own programs, which `testenv/build.sh peers` prints";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("\nerror: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    let [peers] = args.as_slice() else { bail!("{USAGE}") };
+    let own = std::env::current_exe().context("failed to find this program's own folder")?;
+    let ours = own.parent().context("this program has no folder")?.to_owned();
+    let programs = Programs { ours, ocm: PathBuf::from(peers) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("failed to start the Tokio runtime")?.block_on(Box::pin(tell(&programs)))
+}
+
+/// Tells all stories, whatever becomes of each; an error where one did not come true.
+async fn tell(programs: &Programs) -> Result<()> {
+    say(&format!("OCM's programs are those in {}", programs.ocm.display()));
+    let (mut differences, mut failed) = (Differences::default(), 0);
+    for (reference, casts) in Cast::ALL {
+        let expected = story(programs, reference, &mut failed).await;
+        for cast in casts {
+            let seen = story(programs, *cast, &mut failed).await;
+            if let (Some(expected), Some(seen)) = (&expected, &seen) {
+                differences.add(*cast, expected, seen);
+            }
+        }
+    }
+    say(&format!("\n{differences}"));
+    ensure!(failed == 0, "{failed} of the stories did not come true, see above");
+    say("Every story came true.");
+    Ok(())
+}
+
+async fn story(programs: &Programs, cast: Cast, failed: &mut u32) -> Option<Looks> {
+    let told = story::tell(programs, cast).await;
+    told.inspect_err(|error| {
+        say(&format!("\nerror: {error:#}"));
+        *failed += 1;
+    })
+    .ok()
+}

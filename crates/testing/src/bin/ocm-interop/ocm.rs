@@ -1,0 +1,93 @@
+//! OCM's programs.
+//!
+//! They run as administrators of their cluster, since the rights that OCM gives them come from its operators, which are not
+//! part of this. On the hub an agent of OCM's is who its certificate says, with the rights that the hub gives to it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ocm_apimachinery::yaml;
+use ocm_testing::{Process, ProcessBuilder};
+use serde_json::{Value, json};
+
+use crate::{
+    parts::Side,
+    world::{AGENT_NAMESPACE, CLUSTER, HUB_NAMESPACE, World},
+};
+
+/// The programs of a hub, the command that each is run with, and features that are switched on.
+const HUB: [(&str, &str, &str); 4] = [
+    ("registration", "controller", "--feature-gates=ResourceCleanup=true"),
+    ("placement", "controller", ""),
+    ("addon", "manager", ""),
+    ("work", "manager", ""),
+];
+
+/// The CRDs of a hub, with the webhook's address where OCM's operator fills in that of its service.
+pub(crate) fn hub_crds(world: &World) -> Result<String> {
+    let crds = world.manifests("hub-crds")?;
+    let crds = crds.iter().map(|crd| Ok(converted_by(world, yaml::from_str(&without_templates(crd))?).to_string()));
+    Ok(crds.collect::<Result<Vec<_>>>()?.join("\n---\n"))
+}
+
+pub(crate) fn managed_crds(world: &World) -> Result<String> {
+    Ok(world.manifests("managed-crds")?.join("\n---\n"))
+}
+
+/// What the operator fills in is all in the section that is replaced here.
+fn without_templates(crd: &str) -> String {
+    crd.replace("{{", "'").replace("}}", "'")
+}
+
+fn converted_by(world: &World, mut crd: Value) -> Value {
+    if crd["spec"]["conversion"]["strategy"] == "Webhook" {
+        let authority = STANDARD.encode(world.hub.certificate_authority());
+        crd["spec"]["conversion"]["webhook"]["clientConfig"] =
+            json!({"url": format!("{}/convert", world.webhook_url()), "caBundle": authority});
+    }
+    crd
+}
+
+/// Its probes and metrics are on ports 8000 and 8080, and cannot be told others.
+pub(crate) fn webhook(world: &World) -> ProcessBuilder {
+    let process = world.process(Side::Ocm, "addon", "upstream-webhook");
+    process.arg("webhook-server").env("KUBECONFIG", world.hub.admin_kubeconfig())
+}
+
+pub(crate) fn start_hub(world: &World) -> Result<Vec<Process>> {
+    let start = |(program, command, features): (&str, &str, &str)| {
+        let process = world.process(Side::Ocm, program, &format!("upstream-{program}-hub"));
+        let process = process.arg(command).args((!features.is_empty()).then_some(features));
+        in_namespace(world, process, HUB_NAMESPACE, world.hub.admin_kubeconfig())?.start()
+    };
+    HUB.into_iter().map(start).collect()
+}
+
+/// The part of the agent that joins. The other one needs what this one is given by the hub.
+pub(crate) async fn start_registration(world: &World) -> Result<Vec<Process>> {
+    let process = world.process(Side::Ocm, "registration", "upstream-registration-agent");
+    let process = process
+        .args(["agent", "--spoke-cluster-name", CLUSTER, "--feature-gates=AddonManagement=true"])
+        .arg("--bootstrap-kubeconfig")
+        .arg(world.bootstrap_kubeconfig().await?)
+        .arg("--hub-kubeconfig-dir")
+        .arg(world.file("hub-kubeconfig"));
+    Ok(vec![in_namespace(world, process, AGENT_NAMESPACE, world.managed.admin_kubeconfig())?.start()?])
+}
+
+pub(crate) fn start_work(world: &World) -> Result<Vec<Process>> {
+    let credentials = world.file("hub-kubeconfig");
+    let process = world.process(Side::Ocm, "work", "upstream-work-agent");
+    let process = process
+        .args(["agent", "--spoke-cluster-name", CLUSTER, "--agent-id", "agent1", "--workload-source-config"])
+        .arg(credentials.join("kubeconfig"))
+        .arg("--hub-kubeconfig-dir")
+        .arg(credentials);
+    Ok(vec![in_namespace(world, process, AGENT_NAMESPACE, world.managed.admin_kubeconfig())?.start()?])
+}
+
+fn in_namespace(world: &World, process: ProcessBuilder, namespace: &str, kubeconfig: &Path) -> Result<ProcessBuilder> {
+    let process = process.args(["--namespace", namespace, "--disable-leader-election", "--listen", &world.address()?]);
+    Ok(process.arg("--kubeconfig").arg(kubeconfig))
+}

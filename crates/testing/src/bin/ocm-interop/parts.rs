@@ -1,0 +1,105 @@
+//! Who plays which part.
+
+use std::fmt;
+
+/// Whose programs play a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// OCM's own.
+    Ocm,
+    /// Those of this project.
+    Ours,
+}
+
+/// Which helloworld it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addon {
+    /// OCM's example as it is today: what is asked about its health is its Deployment, through the feedback of its work.
+    Go,
+    /// OCM's example with its health by lease, as in the original walk-through. Our agent gives no feedback yet.
+    GoByLease,
+    /// Ours, with its health by lease.
+    Rust,
+}
+
+/// Who plays the parts of one story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cast {
+    pub(crate) hub: Side,
+    pub(crate) agent: Side,
+    pub(crate) addon: Addon,
+}
+
+const BY_LEASE: Cast = Cast { hub: Side::Ocm, agent: Side::Ocm, addon: Addon::GoByLease };
+const BY_PROBE: Cast = Cast { hub: Side::Ocm, agent: Side::Ocm, addon: Addon::Go };
+
+impl Cast {
+    /// OCM with itself, and the stories with ours in them that are compared with it.
+    ///
+    /// Each part of ours is in other stories than the other two, so that a difference tells by its stories where it comes
+    /// from.
+    pub(crate) const ALL: [(Self, &[Self]); 2] = [
+        (BY_LEASE, &[Self { hub: Side::Ours, addon: Addon::Rust, ..BY_LEASE }, Self { agent: Side::Ours, ..BY_LEASE }]),
+        (BY_PROBE, &[Self { hub: Side::Ours, ..BY_PROBE }]),
+    ];
+
+    fn ours(self) -> [(&'static str, bool); 3] {
+        let (hub, agent) = (self.hub == Side::Ours, self.agent == Side::Ours);
+        [("hub", hub), ("agent", agent), ("add-on", self.addon == Addon::Rust)]
+    }
+
+    /// The part of ours that is in all of these stories and in no other, if there is one.
+    pub(crate) fn common(casts: &[Self]) -> Option<&'static str> {
+        let plays = |part: &usize| {
+            let mut all = Self::ALL.iter().flat_map(|(_, casts)| *casts);
+            all.all(|cast| cast.ours()[*part].1 == casts.contains(cast))
+        };
+        (0..3).find(plays).map(|part| BY_LEASE.ours()[part].0)
+    }
+}
+
+impl Addon {
+    /// Whose its manager is.
+    pub(crate) fn side(self) -> Side {
+        if self == Self::Rust { Side::Ours } else { Side::Ocm }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ocm => "OCM's",
+            Self::Ours => "our",
+        })
+    }
+}
+
+impl fmt::Display for Addon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Go => "OCM's helloworld",
+            Self::GoByLease => "OCM's helloworld by lease",
+            Self::Rust => "our helloworld",
+        })
+    }
+}
+
+impl fmt::Display for Cast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} hub, {} agent, {}", self.hub, self.agent, self.addon)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_ours_is_told_by_the_stories_it_is_in() {
+        let [(_, [first, second]), (_, [third])] = Cast::ALL else { panic!("there are other stories") };
+        assert_eq!(Cast::common(&[*first, *third]), Some("hub"));
+        assert_eq!(Cast::common(&[*second]), Some("agent"));
+        assert_eq!(Cast::common(&[*first]), Some("add-on"));
+        assert_eq!(Cast::common(&[*third]), None);
+    }
+}
