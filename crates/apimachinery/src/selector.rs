@@ -237,7 +237,10 @@ mod tests {
             (json!({ "matchLabels": { "k 1": "a" } }), "k 1"),
             (json!({ "matchLabels": { "k1": "a b" } }), "a b"),
             (json!({ "matchExpressions": [{ "key": "-k1", "operator": "Exists" }] }), "-k1"),
-            (json!({ "matchExpressions": [{ "key": "k1", "operator": "NotIn", "values": ["https://x"] }] }), "https://x"),
+            (
+                json!({ "matchExpressions": [{ "key": "k1", "operator": "NotIn", "values": ["https://x"] }] }),
+                "https://x",
+            ),
         ] {
             let error = selector(wrong).unwrap_err();
             assert!(error.to_string().contains(named), "{error}");

@@ -74,7 +74,7 @@ fn check(cluster: &str, agent: &str) -> Result<(), NamesError> {
 }
 
 /// What keeps a text from being a DNS label, as names of namespaces must be.
-fn label_fault(name: &str) -> Option<&'static str> {
+pub(crate) fn label_fault(name: &str) -> Option<&'static str> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() {
         Some("is empty")

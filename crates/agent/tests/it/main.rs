@@ -1,5 +1,8 @@
 //! The agent on real control planes. The tests play the hub: its admin, and its controllers.
 
+mod addon;
+mod addon_health;
+mod addon_world;
 mod registration;
 mod registration_rotation;
 mod registration_status;

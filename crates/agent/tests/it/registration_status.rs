@@ -45,7 +45,7 @@ async fn claims_and_nodes_are_reported_as_they_come() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_of_cluster_sets_are_kept_and_let_go() -> Result<()> {
-    let world = World::new().await?;
+    let world = World::alone().await?;
     let agent = world.join(world.config(), Clock::System).await?;
     let name = format!("{}-managed", world.cluster);
     world.patch_status(json!({"managedNamespaces": [{"clusterSet": "set1", "name": name}]})).await?;

@@ -82,11 +82,30 @@ impl World {
         Self::on(fixture::get().managed2).await
     }
 
+    /// On a managed cluster of its own: what the agents of one hub do to the namespaces of a cluster is the same for all.
+    pub(crate) async fn alone() -> Result<Self> {
+        // Its processes end with this one; the test is the last to use it.
+        Self::on(Box::leak(Box::new(ControlPlane::builder().audit(true).start().await?))).await
+    }
+
+    /// With a hub that knows no add-ons: the second managed cluster plays it.
+    pub(crate) async fn without_addons() -> Result<Self> {
+        let fixture = fixture::get();
+        install_crypto_provider();
+        install_crds(fixture.managed2, &["managedclusters.yaml"]).await?;
+        fixture.managed2.apply_yaml(HUB).await?;
+        Self::between(fixture.managed2, fixture.managed1).await
+    }
+
     async fn on(managed: &'static ControlPlane) -> Result<Self> {
         static READY: OnceCell<()> = OnceCell::const_new();
         install_crypto_provider();
         let hub = fixture::hub();
         READY.get_or_try_init(|| prepare_hub(hub)).await?;
+        Self::between(hub, managed).await
+    }
+
+    async fn between(hub: &'static ControlPlane, managed: &'static ControlPlane) -> Result<Self> {
         let cluster = unique("cluster");
         let namespace = format!("{cluster}-agent");
         managed
@@ -198,6 +217,7 @@ impl World {
     /// What the hub's controllers do once an admin has set `hubAcceptsClient`.
     pub(crate) async fn accept(&self) -> Result<()> {
         let accept = json!({"spec": {"hubAcceptsClient": true}});
+        eventually("the cluster is created", || async { self.clusters().get_opt(&self.cluster).await }).await?;
         self.clusters().patch(&self.cluster, &PatchParams::default(), &Patch::Merge(accept)).await?;
         let yaml = include_str!("registration_accepted.yaml").replace("CLUSTER", &self.cluster);
         self.hub.apply_yaml(&yaml).await?;

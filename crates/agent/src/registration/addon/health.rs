@@ -49,8 +49,11 @@ impl AddOnHealth {
     }
 
     async fn heartbeat(&self, name: &str, place: &Place<'_>) -> Result<Heartbeat, Error> {
-        let client = self.sites.client(place.site());
-        match read(client, place.namespace, name).await? {
+        let own = match place.fault() {
+            None => read(self.sites.client(place.site()), place.namespace, name).await?,
+            Some(_) => Heartbeat::Missing,
+        };
+        match own {
             Heartbeat::Missing => read(&self.hub, &self.settings.cluster, name).await,
             found @ Heartbeat::At(_) => Ok(found),
         }

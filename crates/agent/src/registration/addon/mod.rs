@@ -9,9 +9,9 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`registrations`] | starts and stops one certificate per registration, deletes the secrets of those that go |
-//! | [`target`] | which certificates an add-on wants, and where they are kept |
-//! | [`health`] | says by the add-on's lease whether it is available |
+//! | `registrations` | starts and stops one certificate per registration, deletes the secrets of those that go |
+//! | `target` | which certificates an add-on wants, and where they are kept |
+//! | `health` | says by the add-on's lease whether it is available |
 //!
 //! A hub may have no add-ons at all: until it serves the kind, the agent asks from time to time and does nothing else.
 //! On the clusters of the add-ons' agents nothing is watched but the secrets of the registrations there are.
@@ -118,5 +118,46 @@ async fn served(hub: &Watches, cluster: &str) {
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::Mock;
+
+    fn refusal(code: u16) -> (u16, Value) {
+        (code, json!({"kind": "Status", "code": code, "status": "Failure", "message": "", "reason": ""}))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_that_does_not_know_addons_yet_is_asked_until_it_does() {
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": []});
+        let mock = Mock::answering(vec![refusal(403), refusal(404), refusal(404), refusal(500), (200, list)]);
+        let start = tokio::time::Instant::now();
+        served(&Watches::new(mock.client(), Context::new()), "cluster1").await;
+        assert_eq!(mock.asked().len(), 5);
+        assert_eq!(start.elapsed().as_secs(), 1 + 2 + 4 + 8);
+    }
+
+    #[tokio::test]
+    async fn a_cluster_is_accepted_when_the_hub_says_so() {
+        let cluster = |status: &str| {
+            let accepted = json!({
+                "type": "HubAcceptedManagedCluster", "status": status, "reason": "x", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            json!([{"metadata": {"name": "cluster1"}, "spec": {}, "status": {"conditions": [accepted]}}])
+        };
+        let clusters = |list: Value| {
+            let mock = Mock::default().listing("/apis/cluster.open-cluster-management.io/v1/managedclusters", &list);
+            Watches::new(mock.client(), Context::new()).all(Scope::named("cluster1"))
+        };
+        accepted(&clusters(cluster("True"))).await;
+        let denied = clusters(cluster("False"));
+        denied.synced().await;
+        assert!(futures::poll!(Box::pin(accepted(&denied))).is_pending());
     }
 }

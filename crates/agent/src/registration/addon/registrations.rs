@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -22,6 +23,9 @@ use super::{
     target::{Due, Target},
 };
 use crate::registration::certificate::{self, Certificate, Reporting, Requests};
+
+/// How often a refusal is told again: a certificate that is renewed may have said otherwise since.
+const RETELL: Duration = Duration::from_secs(300);
 
 /// What can go wrong while an add-on's certificates are set up.
 #[derive(Debug, thiserror::Error)]
@@ -250,10 +254,9 @@ impl Controller for Registrations {
         refused: Option<String>,
         now: Timestamp,
     ) -> Result<Next, RegistrationError> {
-        if let Some(cause) = refused {
-            self.refuse(&observed.key, cause, now).await?;
-        }
-        Ok(Next::Change)
+        let Some(cause) = refused else { return Ok(Next::Change) };
+        self.refuse(&observed.key, cause, now).await?;
+        Ok(Next::After(RETELL))
     }
 }
 

@@ -9,7 +9,7 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, pki, write};
 
 use super::Settings;
-use crate::registration::certificate::Wanted;
+use crate::{agent::names::label_fault, registration::certificate::Wanted};
 
 /// A cluster on which agents of add-ons run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,12 @@ impl<'a> Place<'a> {
 
     pub(super) fn site(&self) -> Site {
         if self.hosting.is_some() { Site::Management } else { Site::Managed }
+    }
+
+    /// What keeps the namespace from being one. Whoever can write the add-on's status chooses it, and it becomes part of
+    /// the paths that this agent asks for.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        label_fault(self.namespace)
     }
 }
 
@@ -81,11 +87,16 @@ impl Settings {
         if status.is_some_and(lacks_driver) {
             return Due::Driver;
         }
-        let (mut targets, mut refused) = (Vec::<Target>::new(), None);
         let registrations = status.map(|status| status.registrations.as_slice()).unwrap_or_default();
+        self.certificates(addon, registrations)
+    }
+
+    fn certificates(&self, addon: &ManagedClusterAddOn, registrations: &[RegistrationConfig]) -> Due {
+        let place = Place::of(addon);
+        let (mut targets, mut refused) = (Vec::new(), None);
         for registration in registrations.iter().filter(|registration| !registration.signer_name.is_empty()) {
-            let target = self.target(addon, registration);
-            match self.refusal(&targets, &target) {
+            let target = self.target(addon, &place, registration);
+            match self.refusal(&place, &targets, &target) {
                 Some(cause) => refused = refused.or(Some(cause)),
                 None => targets.push(target),
             }
@@ -93,9 +104,9 @@ impl Settings {
         Due::Certificates { targets, refused }
     }
 
-    fn target(&self, addon: &ManagedClusterAddOn, registration: &RegistrationConfig) -> Target {
+    fn target(&self, addon: &ManagedClusterAddOn, place: &Place<'_>, registration: &RegistrationConfig) -> Target {
         let name = addon.metadata.name.clone().unwrap_or_default();
-        let (place, signer) = (Place::of(addon), registration.signer_name.clone());
+        let signer = registration.signer_name.clone();
         let secret = match is_kube_client(registration) {
             true => secrets::addon_hub_kubeconfig(&name),
             false => secrets::addon_client_certificate(&name, &signer),
@@ -127,10 +138,13 @@ impl Settings {
         }
     }
 
-    fn refusal(&self, others: &[Target], target: &Target) -> Option<String> {
+    /// Why a registration gets no certificate.
+    fn refusal(&self, place: &Place<'_>, others: &[Target], target: &Target) -> Option<String> {
         let Wanted { secret, signer, .. } = &target.wanted;
-        let own = [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG];
-        if secret.namespace == self.namespace && own.contains(&secret.name.as_str()) {
+        if let Some(fault) = place.fault() {
+            return Some(format!("The add-on gets no certificate: its namespace {:?} {fault}", place.namespace));
+        }
+        if self.is_agents_own(secret) {
             return Some(format!(
                 "The add-on gets no certificate of signer {signer}: secret {secret}, which would hold it, is the cluster \
                  agent's own; install the add-on in another namespace"
@@ -143,6 +157,11 @@ impl Settings {
                  since both would be kept in secret {secret}"
             )
         })
+    }
+
+    fn is_agents_own(&self, secret: &ObjectKey) -> bool {
+        let own = [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG];
+        secret.namespace == self.namespace && own.contains(&secret.name.as_str())
     }
 }
 

@@ -133,3 +133,14 @@ fn no_addon_gets_the_agents_own_secrets() {
     let Due::Certificates { targets, refused } = settings().due(&addon) else { panic!("nothing is due") };
     assert!(targets.is_empty() && refused.is_some_and(|cause| cause.contains("agent/bootstrap-hub-kubeconfig")));
 }
+
+#[test]
+fn a_namespace_that_cannot_be_one_is_refused_before_anybody_is_asked_for_it() {
+    for namespace in ["default/pods", "..", "A", "a b", &"a".repeat(64)] {
+        let mut addon = registered(&json!([kube_client()]));
+        addon.status.as_mut().unwrap().namespace = Some(namespace.into());
+        let Due::Certificates { targets, refused } = settings().due(&addon) else { panic!("nothing is due") };
+        assert!(targets.is_empty() && refused.is_some_and(|cause| cause.contains(namespace)), "{namespace}");
+        assert!(Place::of(&addon).fault().is_some());
+    }
+}
