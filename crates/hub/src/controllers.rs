@@ -289,7 +289,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         ],
         writes: &["placementdecisions", "placementdecisions/status", "placements/status", "events"],
         source: "placement",
-        start: |context, parts| context.run(PlacementController::new(context.clock(), parts), placement::WORKERS),
+        start: |context, parts| context.run(PlacementController::new(context, parts), placement::WORKERS),
     },
 ];
 

@@ -1,5 +1,7 @@
 //! Events that tell what happened to decisions.
 
+use std::sync::Arc;
+
 use kube::ResourceExt as _;
 use ocm_api::{
     cluster::v1beta1::{Placement, PlacementDecision},
@@ -7,20 +9,47 @@ use ocm_api::{
     reasons::placement as reasons,
 };
 use ocm_runtime::{
+    Context,
     error::chain,
     events::{Happening, Recorder},
 };
+use tokio::sync::Semaphore;
 use tracing::warn;
 
 use super::{apply::Done, facts::Name};
 
-/// Tells what was done; an event that cannot be written is lost.
-pub(super) async fn tell(recorder: &Recorder, placement: &Placement, done: &[Done], scores: &[(Name, i64)]) {
-    for (happening, action, decision) in done.iter().flat_map(|done| happenings(placement, done, scores)) {
-        let namespace = placement.namespace().unwrap_or_default();
-        if let Err(error) = recorder.record_related(&namespace, placement, happening, action, decision).await {
-            warn!(error = %chain(&error), "an event is lost");
+/// How many placements are told of at a time: decisions go first, and the API server has only so much time.
+const AT_A_TIME: usize = 4;
+
+/// Tells what was done, in the background. Events that cannot be written are lost, and those that wait when the hub ends.
+#[derive(Clone, Debug)]
+pub(super) struct Teller {
+    context: Context,
+    recorder: Recorder,
+    turns: Arc<Semaphore>,
+}
+
+impl Teller {
+    pub(super) fn new(context: &Context, recorder: Recorder) -> Self {
+        Self { context: context.clone(), recorder, turns: Arc::new(Semaphore::new(AT_A_TIME)) }
+    }
+
+    /// Tells it once those before it are told.
+    pub(super) fn tell(&self, placement: Arc<Placement>, done: Vec<Done>, scores: Vec<(Name, i64)>) {
+        if done.is_empty() {
+            return;
         }
+        let Self { recorder, turns, .. } = self.clone();
+        self.context.spawn(async move {
+            let _turn = turns.acquire().await;
+            for (happening, action, decision) in done.iter().flat_map(|done| happenings(&placement, done, &scores)) {
+                let namespace = placement.namespace().unwrap_or_default();
+                let told = recorder.record_related(&namespace, placement.as_ref(), happening, action, decision);
+                if let Err(error) = told.await {
+                    warn!(error = %chain(&error), "an event is lost");
+                }
+            }
+        });
     }
 }
 

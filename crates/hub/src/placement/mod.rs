@@ -36,10 +36,11 @@ use ocm_api::{
     },
     components::PLACEMENT_CONTROLLER,
 };
-use ocm_runtime::{Cache, Clock, Controller, Next, ObjectKey, Wiring, events::Recorder, watch::Scope, write};
+use ocm_runtime::{Cache, Context, Controller, Next, ObjectKey, Wiring, events::Recorder, watch::Scope, write};
 
 use self::{
     apply::{Done, Writer},
+    events::Teller,
     index::Index,
     plan::{Observed, Plan},
 };
@@ -55,7 +56,7 @@ pub(crate) const WORKERS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct PlacementController {
     parts: Parts,
-    recorder: Recorder,
+    teller: Teller,
     clusters: Cache<ManagedCluster>,
     sets: Cache<ManagedClusterSet>,
     bindings: Cache<ManagedClusterSetBinding>,
@@ -72,10 +73,11 @@ pub(crate) struct Applied {
 }
 
 impl PlacementController {
-    pub(crate) fn new(clock: &Clock, parts: &Parts) -> Self {
-        let watches = &parts.watches;
+    pub(crate) fn new(context: &Context, parts: &Parts) -> Self {
+        let (watches, clock) = (&parts.watches, context.clock().clone());
+        let recorder = Recorder::new(parts.client.clone(), clock, PLACEMENT_CONTROLLER, &parts.config.host);
         Self {
-            recorder: Recorder::new(parts.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &parts.config.host),
+            teller: Teller::new(context, recorder),
             clusters: sources::clusters(watches),
             sets: sources::sets(watches),
             bindings: sources::set_bindings(watches),
@@ -143,7 +145,7 @@ impl Controller for PlacementController {
     async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Next> {
         let Applied { plan, done } = applied;
         self.write_status(&observed.placement, plan.status).await?;
-        events::tell(&self.recorder, &observed.placement, &done, &plan.scores).await;
+        self.teller.tell(observed.placement.clone(), done, plan.scores);
         let again = plan.again.and_then(|after| Duration::try_from(after).ok());
         Ok(again.map_or(Next::Change, Next::After))
     }
