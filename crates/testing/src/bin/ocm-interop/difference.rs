@@ -14,6 +14,9 @@ use crate::{
 
 const SHOWN: usize = 300;
 const ABSENT: &str = "(none)";
+const NOT_COMPARED: &str = "\
+Not compared are ids, times, random names, the wording of messages, field managers and events. OCM's hub and agent are of
+v1.2, ours follow v1.3.";
 
 /// One field of one object, and what is in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +63,7 @@ fn origin(casts: &[Cast]) -> String {
 
 impl fmt::Display for Differences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "What differs from OCM with itself: {} fields and objects. Ids, times, random names, the",
-            self.found.len()
-        )?;
-        writeln!(f, "wording of messages, field managers and events are not compared.")?;
+        writeln!(f, "What differs from OCM with itself: {} fields and objects.\n{NOT_COMPARED}", self.found.len())?;
         for (origin, differences) in self.by_origin() {
             writeln!(f, "\n{origin}:")?;
             for (difference, moment) in differences {
@@ -108,7 +106,7 @@ fn compare(place: &str, ocm: &Value, ours: &Value, found: &mut Vec<Difference>) 
                 }
             }
         }
-        (Value::Array(a), Value::Array(b)) => match (by_type(a), by_type(b)) {
+        (Value::Array(a), Value::Array(b)) => match (by_name(a), by_name(b)) {
             (Some(a), Some(b)) => compare(place, &a, &b, found),
             _ => {
                 for index in 0..a.len().max(b.len()) {
@@ -121,11 +119,19 @@ fn compare(place: &str, ocm: &Value, ours: &Value, found: &mut Vec<Difference>) 
     }
 }
 
-/// Conditions and their like, by type.
-fn by_type(items: &[Value]) -> Option<Value> {
-    let typed = items.iter().map(|item| Some((item["type"].as_str()?.to_owned(), item.clone())));
-    let typed = typed.collect::<Option<serde_json::Map<_, _>>>()?;
-    (typed.len() == items.len()).then_some(json!(typed))
+/// Items that have names, by them: conditions, manifests, subjects, containers.
+fn by_name(items: &[Value]) -> Option<Value> {
+    let named = items.iter().map(|item| Some((name(item)?, item.clone())));
+    let named = named.collect::<Option<serde_json::Map<_, _>>>()?;
+    (named.len() == items.len()).then_some(json!(named))
+}
+
+/// The name of an item, or what it has in its place.
+fn name(item: &Value) -> Option<String> {
+    let meta = if item["resourceMeta"].is_object() { &item["resourceMeta"] } else { item };
+    let name = [&meta["type"], &meta["name"], &meta["metadata"]["name"]].into_iter().find_map(Value::as_str)?;
+    let kind = [&meta["kind"], &meta["resource"]].into_iter().find_map(Value::as_str);
+    Some(kind.map_or_else(|| name.to_owned(), |kind| format!("{kind} {name}")))
 }
 
 fn text(value: &Value) -> String {
@@ -146,6 +152,16 @@ mod tests {
         let a = json!([{"type": "A", "status": "True", "message": "good"}, {"type": "B", "status": "True"}]);
         let b = json!([{"type": "B", "status": "False"}, {"type": "A", "status": "True", "message": "well"}]);
         assert_eq!(places(json!({"conditions": a}), json!({"conditions": b})), ["hub: X y .conditions.B.status"]);
+    }
+
+    #[test]
+    fn what_has_a_name_is_compared_by_it_and_what_has_none_by_its_place() {
+        let role = json!({"kind": "Role", "metadata": {"name": "a"}});
+        let binding = json!({"kind": "RoleBinding", "metadata": {"name": "a"}, "roleRef": {"name": "a"}});
+        let (a, b) = (json!({"manifests": [binding]}), json!({"manifests": [role, binding]}));
+        assert_eq!(places(a, b), ["hub: X y .manifests.Role a"]);
+        let (a, b) = (json!({"args": ["a", "b"]}), json!({"args": ["a", "c"]}));
+        assert_eq!(places(a, b), ["hub: X y .args[1]"]);
     }
 
     #[test]

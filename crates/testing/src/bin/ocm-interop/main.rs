@@ -4,6 +4,9 @@
 //! What both leave behind is compared, object by object, and the differences are listed in the end, each under the part that
 //! it comes with.
 //!
+//! OCM's programs are v1.2.1, the latest that can be had as a Go module (its example add-on is v1.3.0), while ours follow v1.3:
+//! some of the differences are those between the two.
+//!
 //! Everything runs on real control planes without a node: the add-on's agent is a process, with the credentials that the
 //! cluster's agent keeps for it in a secret, and the status of its Deployment is written by hand.
 

@@ -12,6 +12,8 @@ const OF_SERVER: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp"];
 /// What comes before the random part of a name that agents choose.
 const BEFORE_AGENT: [&str; 2] = [":addon:helloworld:agent:", "system:open-cluster-management:cluster1:"];
+/// The volume with a pod's token, whose name is random.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 const SECRET: &str = "<secret>";
 
 pub(crate) fn plain(mut object: Value) -> Value {
@@ -113,6 +115,9 @@ fn word(word: &str) -> String {
         let end = agent.find(|char: char| !char.is_ascii_alphanumeric() && char != '-').unwrap_or(agent.len());
         return format!("{start}{prefix}<agent>{}", &agent[end..]);
     }
+    if word.starts_with(TOKEN_VOLUME) {
+        return format!("{TOKEN_VOLUME}<random>");
+    }
     let is_hex = |part: &str| part.chars().all(|char| char.is_ascii_hexdigit());
     if word.len() == 36 && word.split('-').all(is_hex) {
         return "<uid>".into();
@@ -135,6 +140,7 @@ mod tests {
             ("1ef9a7fa-21f2-488b-9a58-b568ef610d82", "<uid>"),
             ("X509SHA256=68e9", "<id>"),
             ("https://127.0.0.1:16440", "<address>"),
+            ("kube-api-access-fd4ln", "kube-api-access-<random>"),
             (&format!("{hash}-mw-01"), "<hash>-mw-01"),
             ("system:open-cluster-management:cluster1:9hdnf", "system:open-cluster-management:cluster1:<agent>"),
             (
