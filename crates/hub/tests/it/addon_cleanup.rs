@@ -1,7 +1,7 @@
 //! What goes together: an add-on with its ClusterManagementAddOn, and the add-ons of a cluster with the cluster.
 //!
-//! Kubernetes and the clean-up of clusters read add-ons as v1beta1. No webhook runs here, so this control plane is its own
-//! and takes one version for the other: what they differ in does not matter for a deletion.
+//! Kubernetes and the clean-up of clusters read add-ons as v1beta1, which the webhook makes of them. The control plane is its
+//! own, so that its garbage collector has little else to do.
 
 use anyhow::Result;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -14,25 +14,11 @@ use crate::{
     support::{ACCOUNT, NAMESPACE, install},
 };
 
-const CRDS: [&str; 2] = [
-    "clustermanagementaddons.addon.open-cluster-management.io",
-    "managedclusteraddons.addon.open-cluster-management.io",
-];
-
-async fn convert_nothing(plane: &ControlPlane) -> Result<()> {
-    for crd in CRDS {
-        let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
-        plane.kubectl(&["patch", "crd", crd, "--type=merge", "-p", patch]).await?;
-    }
-    Ok(())
-}
-
 #[tokio::test]
 async fn addons_go_with_what_they_belong_to_and_do_not_come_back() -> Result<()> {
     let plane = ControlPlane::builder().name("cleanup").start().await?;
-    install(&plane).await?;
-    convert_nothing(&plane).await?;
     let context = ocm_runtime::Context::new();
+    install(&plane, &context).await?;
     let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
     Hub::start(&context, client_for(&kubeconfig).await?, HubConfig::default())?;
     let world = AddonWorld::on(plane.client().await?).await?;

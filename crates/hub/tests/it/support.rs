@@ -1,16 +1,28 @@
 //! One hub for all tests of this binary, and what an admin or an agent does to it.
 
-use std::{fs, path::Path, sync::OnceLock, thread};
+use std::{fs, net::SocketAddr, path::Path, sync::OnceLock, thread};
 
 use anyhow::{Context as _, Result};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_api::cluster::v1::{ManagedCluster, ManagedClusterSpec};
-use ocm_hub::{Hub, HubConfig};
-use ocm_runtime::conditions;
-use ocm_testing::{ControlPlane, Seen, client_for, eventually, fixture};
+use ocm_api::{
+    cluster::v1::{ManagedCluster, ManagedClusterSpec},
+    crds,
+    webhooks::CONVERT_PATH,
+};
+use ocm_apimachinery::yaml;
+use ocm_hub::{
+    Hub, HubConfig,
+    webhook::{self, WebhookConfig},
+};
+use ocm_runtime::{
+    Clock, Context,
+    admin::{Tls, TlsOptions},
+    conditions,
+};
+use ocm_testing::{ControlPlane, Seen, TempDir, client_for, eventually, fixture};
 use serde_json::{Value, json};
 
 pub(crate) const NAMESPACE: &str = "open-cluster-management-hub";
@@ -40,9 +52,9 @@ pub(crate) async fn world() -> Result<World> {
 
 async fn start() -> Result<()> {
     let plane = fixture::hub();
-    install(plane).await?;
+    let context = Context::new();
+    install(plane, &context).await?;
     let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
-    let context = ocm_runtime::Context::new();
     let config = HubConfig { host: "test".into(), ..HubConfig::default() };
     Hub::start(&context, client_for(&kubeconfig).await?, config)?;
     eventually("the hub's watches are complete", || async {
@@ -52,12 +64,35 @@ async fn start() -> Result<()> {
     .await
 }
 
-pub(crate) async fn install(plane: &ControlPlane) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for entry in fs::read_dir(root.join("crds"))? {
-        plane.apply_yaml(&fs::read_to_string(entry?.path())?).await?;
+/// Installs CRDs and rights. Add-ons are converted by a webhook in the calling runtime, until `context` ends.
+pub(crate) async fn install(plane: &ControlPlane, context: &Context) -> Result<()> {
+    let url = format!("https://{}{CONVERT_PATH}", start_webhook(plane, context).await?);
+    let mut definitions = Vec::new();
+    for mut crd in crds::all()? {
+        crd.convert_at(&url);
+        crd.trust_converter(plane.certificate_authority().as_bytes());
+        definitions.push(yaml::to_string(&crd.definition)?);
     }
-    plane.apply_yaml(&fs::read_to_string(root.join("deploy/hub.yaml"))?).await
+    let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/hub.yaml");
+    plane.install(&definitions.join("---\n"), &fs::read_to_string(rights)?).await
+}
+
+async fn start_webhook(plane: &ControlPlane, context: &Context) -> Result<SocketAddr> {
+    let folder = TempDir::new("webhook")?;
+    let (certificate, key) = plane.serving_certificate(&["127.0.0.1"])?;
+    let files = [folder.path().join("tls.crt"), folder.path().join("tls.key")];
+    fs::write(&files[0], certificate)?;
+    fs::write(&files[1], key)?;
+    let [cert_file, key_file] = files.map(Some);
+    let tls = Tls::new(&TlsOptions { cert_file, key_file, ..TlsOptions::default() }, &Clock::System)?;
+    let config = WebhookConfig { address: "127.0.0.1:0".into(), tls, probes: None, metrics: None };
+    let address = webhook::serve(context, &config).await?;
+    // The files are read again as long as it serves.
+    context.spawn(async move {
+        std::future::pending::<()>().await;
+        drop(folder);
+    });
+    Ok(address)
 }
 
 impl World {
