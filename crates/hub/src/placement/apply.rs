@@ -1,5 +1,7 @@
 //! Writes decisions, and tells of them in events.
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Api, Resource as _, ResourceExt as _};
 use ocm_api::{
@@ -15,11 +17,11 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) enum Done {
     /// It was made.
-    Created(Box<PlacementDecision>),
+    Created(Arc<PlacementDecision>),
     /// Its list of clusters was written.
-    Listed(Box<PlacementDecision>),
+    Listed(Arc<PlacementDecision>),
     /// It was deleted.
-    Deleted(Box<PlacementDecision>),
+    Deleted(Arc<PlacementDecision>),
 }
 
 /// Writes the decisions of one placement.
@@ -44,7 +46,7 @@ impl Writer<'_> {
         let created = write::create(&self.api, &decision(self.placement, wanted)).await?;
         self.cache.learn(created.clone());
         let listed = self.list(&created, wanted).await?;
-        Ok([Done::Created(Box::new(created))].into_iter().chain(listed).collect())
+        Ok([Done::Created(Arc::new(created))].into_iter().chain(listed).collect())
     }
 
     async fn list(&self, old: &PlacementDecision, wanted: &Wanted) -> Result<Option<Done>> {
@@ -57,7 +59,7 @@ impl Writer<'_> {
         new.status = Some(PlacementDecisionStatus { decisions });
         let Some(written) = write::patch_status(&self.api, old, &new).await? else { return Ok(None) };
         self.cache.learn(written.clone());
-        Ok(Some(Done::Listed(Box::new(written))))
+        Ok(Some(Done::Listed(Arc::new(written))))
     }
 
     async fn label(&self, old: &PlacementDecision, wanted: &Wanted) -> Result<()> {
@@ -73,7 +75,7 @@ impl Writer<'_> {
         let Some(decision) = self.cache.get(&self.key(name)) else { return Ok(Vec::new()) };
         found(write::delete(&self.api, decision.as_ref()).await)?;
         self.cache.forget(&decision);
-        Ok(vec![Done::Deleted(Box::new(PlacementDecision::clone(&decision)))])
+        Ok(vec![Done::Deleted(decision)])
     }
 
     /// The decision as last seen. One that has gone meanwhile is a reason to decide again.

@@ -35,16 +35,19 @@ impl Teller {
     }
 
     /// Tells it once those before it are told.
-    pub(super) fn tell(&self, placement: Arc<Placement>, done: Vec<Done>, scores: Vec<(Name, i64)>) {
-        if done.is_empty() {
+    pub(super) fn tell(&self, placement: Arc<Placement>, done: Vec<Done>, scores: &[(Name, i64)]) {
+        // Put into words here and now: many may wait, and the scores of a large fleet are large.
+        let told: Vec<_> = done.into_iter().flat_map(|done| happenings(&placement, done, scores)).collect();
+        if told.is_empty() {
             return;
         }
         let Self { recorder, turns, .. } = self.clone();
         self.context.spawn(async move {
             let _turn = turns.acquire().await;
-            for (happening, action, decision) in done.iter().flat_map(|done| happenings(&placement, done, &scores)) {
+            for (happening, action, decision) in told {
                 let namespace = placement.namespace().unwrap_or_default();
-                let told = recorder.record_related(&namespace, placement.as_ref(), happening, action, decision);
+                let told =
+                    recorder.record_related(&namespace, placement.as_ref(), happening, action, decision.as_ref());
                 if let Err(error) = told.await {
                     warn!(error = %chain(&error), "an event is lost");
                 }
@@ -53,27 +56,28 @@ impl Teller {
     }
 }
 
-type Told<'a> = (Happening, &'static str, &'a PlacementDecision);
+/// What is told, its action, and the decision that it is about.
+type Told = (Happening, &'static str, Arc<PlacementDecision>);
 
-fn happenings<'a>(placement: &Placement, done: &'a Done, scores: &[(Name, i64)]) -> Vec<Told<'a>> {
-    let tell = |reason, action, decision: &'a PlacementDecision, note| -> Told<'a> {
-        (Happening { type_: "Normal", reason, note }, action, decision)
+fn happenings(placement: &Placement, done: Done, scores: &[(Name, i64)]) -> Vec<Told> {
+    let tell = |reason, action, decision: &Arc<PlacementDecision>, note| -> Told {
+        (Happening { type_: "Normal", reason, note }, action, decision.clone())
     };
     let note = |decision: &PlacementDecision, verb: &str| {
         format!("Placement {} has {verb} PlacementDecision {}", placement.name_any(), decision.name_any())
     };
     match done {
         Done::Created(made) => {
-            vec![tell(reasons::DECISION_CREATE, reasons::DECISION_CREATED, made, note(made, "a new"))]
+            vec![tell(reasons::DECISION_CREATE, reasons::DECISION_CREATED, &made, note(&made, "a new"))]
         }
         Done::Deleted(gone) => {
-            vec![tell(reasons::DECISION_DELETE, reasons::DECISION_DELETED, gone, note(gone, "no longer"))]
+            vec![tell(reasons::DECISION_DELETE, reasons::DECISION_DELETED, &gone, note(&gone, "no longer"))]
         }
         Done::Listed(changed) => {
             let mut told =
-                vec![tell(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, changed, note(changed, "a changed"))];
+                vec![tell(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, &changed, note(&changed, "a changed"))];
             if !scores.is_empty() {
-                told.push(tell(reasons::SCORE_UPDATE, reasons::SCORE_UPDATED, changed, score_note(scores)));
+                told.push(tell(reasons::SCORE_UPDATE, reasons::SCORE_UPDATED, &changed, score_note(scores)));
             }
             told
         }
@@ -109,9 +113,12 @@ mod tests {
     #[test]
     fn a_list_of_clusters_comes_with_scores_if_there_are_any() {
         let placement = Placement::new("ns", "p", <_>::default());
-        let listed = Done::Listed(Box::new(PlacementDecision::new("ns", "p-decision-1")));
+        let listed = Done::Listed(Arc::new(PlacementDecision::new("ns", "p-decision-1")));
         let reasons = |scores: &[(Name, i64)]| -> Vec<_> {
-            happenings(&placement, &listed, scores).into_iter().map(|(told, action, _)| (told.reason, action)).collect()
+            happenings(&placement, listed.clone(), scores)
+                .into_iter()
+                .map(|(told, action, _)| (told.reason, action))
+                .collect()
         };
         assert_eq!(reasons(&[]), [("DecisionUpdate", "DecisionUpdated")]);
         let both = [("DecisionUpdate", "DecisionUpdated"), ("ScoreUpdate", "ScoreUpdated")];

@@ -145,7 +145,7 @@ impl Controller for PlacementController {
     async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Next> {
         let Applied { plan, done } = applied;
         self.write_status(&observed.placement, plan.status).await?;
-        self.teller.tell(observed.placement.clone(), done, plan.scores);
+        self.teller.tell(observed.placement.clone(), done, &plan.scores);
         let again = plan.again.and_then(|after| Duration::try_from(after).ok());
         Ok(again.map_or(Next::Change, Next::After))
     }
