@@ -17,13 +17,14 @@ use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Api, Client, Config, Resource, ResourceExt as _,
+    api::ListParams,
     config::KubeConfigOptions,
     core::PartialObjectMeta,
     runtime::{WatchStreamExt as _, watcher},
 };
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
-    cluster::{v1beta1::Placement, v1beta2::ManagedClusterSetBinding},
+    cluster::{v1::ManagedCluster, v1beta1::Placement, v1beta2::ManagedClusterSetBinding},
     components, conditions, labels, taints,
     work::v1::ManifestWork,
 };
@@ -64,6 +65,7 @@ pub(crate) async fn measure(count: usize) -> Result<()> {
     let configured = floor.run(count, Writes::Configured).await?;
     let deployed = floor.run(count, Writes::Deployed).await?;
     let hub = product::start_hub(&bench.plane, &product::ocm_binary()?, &bench.folder).await?;
+    bench.until_known().await?;
     bench.place().await?;
     settle().await;
     print_memory(&hub, &format!("with {count} clusters"))?;
@@ -114,6 +116,16 @@ impl Bench {
         creations.buffer_unordered(AT_A_TIME).try_collect::<()>().await?;
         let folder = TempDir::new("addons")?;
         Ok(Self { client, clusters, plane, folder })
+    }
+
+    /// Waits until the hub has put its finalizer and its taint on every cluster.
+    async fn until_known(&self) -> Result<()> {
+        let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
+        let is_known = |cluster: &ManagedCluster| !cluster.finalizers().is_empty() && !cluster.spec.taints.is_empty();
+        eventually_within(PATIENCE, "the hub knows every cluster", || async {
+            Ok::<_, kube::Error>(clusters.list(&ListParams::default()).await?.items.iter().all(is_known))
+        })
+        .await
     }
 
     /// Has a placement choose every cluster.
