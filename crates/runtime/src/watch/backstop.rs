@@ -13,7 +13,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::watch as signal, time::sleep};
+use tokio::{
+    sync::{Notify, watch as signal},
+    time::sleep,
+};
 use tracing::{debug, warn};
 
 use crate::{
@@ -22,19 +25,22 @@ use crate::{
 };
 
 /// How often the server is asked, at most; up to a quarter less, so that many do not ask at once.
-const PERIOD: Duration = Duration::from_secs(55);
+const PERIOD: Duration = Duration::from_secs(45);
+/// How soon it is asked, at the latest, after a watch has failed: who restores a backup stops the server first.
+const SOON: Duration = Duration::from_secs(5);
 
 /// Where a server has been, shared by all watches of one identity. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Backstop {
     newest: Arc<AtomicU64>,
     asking: Arc<AtomicBool>,
+    doubt: Arc<Notify>,
     anew: signal::Sender<u64>,
 }
 
 impl Default for Backstop {
     fn default() -> Self {
-        Self { newest: Arc::default(), asking: Arc::default(), anew: signal::Sender::new(0) }
+        Self { newest: Arc::default(), asking: Arc::default(), doubt: Arc::default(), anew: signal::Sender::new(0) }
     }
 }
 
@@ -42,6 +48,11 @@ impl Backstop {
     /// Takes note of a resource version that the server has given out.
     pub(super) fn saw(&self, version: u64) {
         self.newest.fetch_max(version, Ordering::Relaxed);
+    }
+
+    /// Lets the server be asked soon: a watch has failed.
+    pub(super) fn doubt(&self) {
+        self.doubt.notify_one();
     }
 
     /// Changes when every watch is to be begun anew.
@@ -63,16 +74,28 @@ impl Backstop {
         let backstop = self.clone();
         context.spawn(async move {
             loop {
-                sleep(PERIOD.mul_f64(rand::random_range(0.75..=1.0))).await;
+                backstop.next_time().await;
                 let before = backstop.newest.load(Ordering::Relaxed);
                 match ask().await {
                     Ok(Some(now)) => backstop.judge(before, now),
                     Ok(None) => {}
-                    // The watches tell of it, and ask again.
-                    Err(error) => debug!(error = %chain(&error), "cannot ask the API server where it stands"),
+                    // The watches tell of it.
+                    Err(error) => {
+                        debug!(error = %chain(&error), "cannot ask the API server where it stands");
+                        if !error.is_denied() {
+                            backstop.doubt();
+                        }
+                    }
                 }
             }
         });
+    }
+
+    async fn next_time(&self) {
+        tokio::select! {
+            () = sleep(PERIOD.mul_f64(rand::random_range(0.75..=1.0))) => {}
+            () = self.doubt.notified() => sleep(SOON.mul_f64(rand::random_range(0.1..=1.0))).await,
+        }
     }
 
     fn judge(&self, before: u64, now: u64) {
@@ -90,7 +113,34 @@ impl Backstop {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::error::ResultExt as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_whose_watch_has_failed_is_asked_soon_and_until_it_answers() {
+        let (backstop, context) = (Backstop::default(), Context::new());
+        let (asked, start) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let (times, answered) = (asked.clone(), Arc::new(Notify::new()));
+        let done = answered.clone();
+        backstop.run(&context, move || {
+            let (time, done) = (times.fetch_add(1, Ordering::Relaxed), done.clone());
+            async move {
+                if time < 3 {
+                    let down = || kube::Error::Service("down".into());
+                    return Err(down()).while_trying_to("ask", || "a server".into());
+                }
+                done.notify_one();
+                Ok(Some(7))
+            }
+        });
+        backstop.doubt();
+        answered.notified().await;
+        assert_eq!(asked.load(Ordering::Relaxed), 4);
+        assert!(start.elapsed() <= SOON * 4, "{:?}", start.elapsed());
+        context.stop().await;
+    }
 
     #[test]
     fn a_server_that_goes_on_is_believed_and_one_that_goes_back_begins_everything_anew() {

@@ -78,6 +78,7 @@ pub(super) fn follow<K, S>(
                     Err(error) => {
                         in_a_row += 1;
                         failing.inc();
+                        backstop.doubt();
                         report_failure(&plural, &error, in_a_row);
                         if leads_nowhere(&error) {
                             break;
