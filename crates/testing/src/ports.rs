@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::dirs;
 
-const FIRST: u16 = 10_000;
+/// Above those that the parts of a node listen on, 10249 to 10259.
+const FIRST: u16 = 10_300;
 
 /// A loopback port that no other test process on this machine takes until this value is dropped.
 ///
