@@ -5,11 +5,7 @@ use std::{pin::pin, time::Duration};
 use futures::{Stream, StreamExt as _};
 use kube::{
     core::{Status, error_boundary::InvalidObject},
-    runtime::{
-        WatchStreamExt as _,
-        utils::Backoff,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use tokio::time::{Instant, sleep};
 use tower_http::timeout::TimeoutError;
@@ -56,10 +52,9 @@ pub(super) fn follow<K, S>(
     context.metrics().watch_state(&plural, cache.state());
     let (backstop, mut anew) = (backstop.clone(), backstop.anew());
     context.spawn(async move {
-        let mut ready = Some(ready);
-        let mut in_a_row = 0;
+        let (mut ready, mut retry, mut in_a_row) = (Some(ready), Retry::default(), 0);
         loop {
-            let mut events = pin!(watch().backoff(Retry::default()));
+            let mut events = pin!(watch());
             loop {
                 let event = tokio::select! {
                     event = events.next() => event,
@@ -71,9 +66,10 @@ pub(super) fn follow<K, S>(
                 let Some(event) = event else { break };
                 match event {
                     Ok(event) => {
-                        in_a_row = 0;
+                        if is_progress(&event) {
+                            in_a_row = 0;
+                        }
                         cache.take(event, &plural);
-                        backstop.saw(cache.newest());
                     }
                     Err(error) => {
                         in_a_row += 1;
@@ -83,15 +79,21 @@ pub(super) fn follow<K, S>(
                         if leads_nowhere(&error) {
                             break;
                         }
+                        sleep(retry.wait()).await;
                     }
                 }
                 if cache.is_synced() {
                     ready.take();
                 }
             }
-            sleep(RETRY_MIN).await;
+            sleep(retry.wait()).await;
         }
     });
+}
+
+/// Whether an event shows that the watch works. That a list is about to begin, and that its first page came, does not.
+fn is_progress<A>(event: &Event<A>) -> bool {
+    !matches!(event, Event::Init | Event::InitApply(_))
 }
 
 /// Whether a watch would wait for ever if it went on from where it was: the server is silent, or has
@@ -136,17 +138,16 @@ fn report_failure(plural: &str, error: &watcher::Error, in_a_row: usize) {
     }
 }
 
-/// Waits between two tries of a watch: doubling, with jitter, and short again after it held a while.
+/// Waits between two tries of a watch: doubling, with jitter, and short again after it held a while. What it brings says
+/// nothing about that: a list that fails each time is announced each time.
 #[derive(Debug, Default)]
 struct Retry {
     failures: u32,
     last: Option<Instant>,
 }
 
-impl Iterator for Retry {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+impl Retry {
+    fn wait(&mut self) -> Duration {
         let now = Instant::now();
         if self.last.is_some_and(|last| now - last > RETRY_RESET) {
             self.failures = 0;
@@ -154,12 +155,6 @@ impl Iterator for Retry {
         self.last = Some(now);
         let longest = RETRY_MIN.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX);
         self.failures += 1;
-        Some(longest.mul_f64(rand::random_range(0.5..=1.0)))
-    }
-}
-
-impl Backoff for Retry {
-    fn reset(&mut self) {
-        self.failures = 0;
+        longest.mul_f64(rand::random_range(0.5..=1.0))
     }
 }

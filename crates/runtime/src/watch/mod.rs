@@ -6,11 +6,13 @@
 //!
 //! Guarantees: a subscriber sees every change once and in order, with the object before and after
 //! it; after a gap in the watch the difference is worked out and reported like any other change. An
-//! object that cannot be read is logged and left out, and never stops the watch.
+//! object that cannot be read never stops the watch: it is logged, and stays as it was last read, or is
+//! left out where it never was.
 
 mod backstop;
 mod cache;
 mod follow;
+mod listed;
 mod packed;
 mod state;
 mod view;
@@ -26,7 +28,7 @@ use futures::TryStreamExt as _;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource,
-    api::{ListParams, ObjectMeta},
+    api::ObjectMeta,
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher,
 };
@@ -35,9 +37,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use self::{
     backstop::Backstop,
     follow::{follow, map_event},
+    listed::Listed,
 };
 pub use self::{cache::Cache, view::View};
-use crate::{context::Context, error::ResultExt as _};
+use crate::context::Context;
 
 /// Namespace and name of an object; sorts by namespace first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,6 +168,13 @@ impl Watches {
         Self { client, context, caches: Arc::default(), backstop: Backstop::default() }
     }
 
+    /// Watches of the same server that end with `context`, for a part of what these are for: the server is asked once
+    /// for all of them whether it still is where it was.
+    #[must_use]
+    pub fn part(&self, context: Context) -> Self {
+        Self { context, caches: Arc::default(), ..self.clone() }
+    }
+
     /// The client they are made with.
     #[must_use]
     pub fn client(&self) -> &Client {
@@ -191,7 +201,7 @@ impl Watches {
     pub fn metadata<K: Watchable>(&self, scope: Scope) -> Cache<PartialObjectMeta<K>> {
         self.entry(None, scope, |cache, plural, config| {
             let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
-            self.ask_where_it_stands(&api, &config);
+            self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
             let watch = move || {
                 let events = watcher::watcher(api.clone(), config.clone());
                 events.map_ok(|event| map_event(map_event(event, lean), Ok))
@@ -208,35 +218,13 @@ impl Watches {
     ) -> Cache<K> {
         self.entry(namespace, scope, |cache, plural, config| {
             let api = api(self.client.clone());
-            self.ask_where_it_stands(&api, &config);
+            self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
             let watch = move || {
                 let events = watcher::watcher(api.clone(), config.clone());
                 events.map_ok(|event| map_event(event, |guard: DeserializeGuard<K>| guard.0.map_err(Box::new)))
             };
             follow(&self.context, &self.backstop, watch, cache, plural);
         })
-    }
-
-    /// Lets the backstop ask by listing one object of a kind that this identity may list. Once is enough: versions
-    /// are counted over all kinds.
-    fn ask_where_it_stands<K>(&self, api: &Api<K>, config: &watcher::Config)
-    where
-        K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        if self.backstop.is_asking() {
-            return;
-        }
-        let mut one = ListParams::default().limit(1);
-        one.label_selector.clone_from(&config.label_selector);
-        one.field_selector.clone_from(&config.field_selector);
-        let api = api.clone();
-        self.backstop.run(&self.context, move || {
-            let (api, one) = (api.clone(), one.clone());
-            async move {
-                let listed = api.list_metadata(&one).await.while_trying_to("list one object of", || "a kind".into())?;
-                Ok(listed.metadata.resource_version.and_then(|version| version.parse().ok()))
-            }
-        });
     }
 
     fn entry<K: Watchable>(

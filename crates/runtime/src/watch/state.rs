@@ -1,28 +1,36 @@
 //! What a cache knows, and what a change of it means for those who subscribed.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::{Bound, ControlFlow},
     sync::Arc,
 };
 
-use kube::Resource;
-use tracing::warn;
+use kube::{Resource, core::error_boundary::InvalidObject};
+use tracing::{error, warn};
 
 use super::{Change, ObjectKey, Watchable, follow::Read, key_of_meta, packed::Packed};
 
 type Subscriber<K> = Box<dyn Fn(Change<'_, K>) -> ControlFlow<()> + Send>;
 type Objects<K> = BTreeMap<ObjectKey, Packed<K>>;
+type Uid = Option<String>;
 
 pub(super) struct State<K> {
     objects: Objects<K>,
     /// The newest resource version the watch has brought.
     newest: u64,
     /// Uids of objects that a write has removed and whose end the watch has not brought yet.
-    forgotten: HashMap<ObjectKey, Option<String>>,
-    /// What a list in progress has brought so far.
-    listing: Option<Objects<K>>,
+    forgotten: HashMap<ObjectKey, Uid>,
+    listing: Option<Listing<K>>,
     subscribers: Vec<Subscriber<K>>,
+}
+
+/// A list in progress.
+struct Listing<K> {
+    /// What it has brought so far.
+    objects: Objects<K>,
+    /// What writes have told since it began: it may have been taken before or after.
+    learnt: HashSet<ObjectKey>,
 }
 
 impl<K> Default for State<K> {
@@ -58,8 +66,10 @@ impl<K> State<K> {
         self.forgotten.clear();
     }
 
+    /// What was removed before a list began is not in it.
     pub(super) fn begin_list(&mut self) {
-        self.listing = Some(BTreeMap::new());
+        self.forgotten.clear();
+        self.listing = Some(Listing { objects: BTreeMap::new(), learnt: HashSet::new() });
     }
 }
 
@@ -72,58 +82,69 @@ impl<K: Watchable> State<K> {
     }
 
     pub(super) fn apply(&mut self, read: Read<K>, plural: &str) {
-        if let Some((key, object)) = readable(read, plural) {
-            self.newest = self.newest.max(version(&object));
-            if self.forgotten.get(&key) != Some(&object.meta().uid) {
-                self.put(key, object);
+        match read {
+            Ok(object) => {
+                let key = ObjectKey::of(&object);
+                self.saw(&object);
+                if self.forgotten.get(&key) != Some(&object.meta().uid) {
+                    self.put(key, object);
+                }
             }
+            Err(invalid) => _ = self.last_readable(&invalid, plural),
         }
     }
 
     pub(super) fn delete(&mut self, read: &Read<K>) {
-        let key = match read {
+        let meta = match read {
             Ok(object) => {
-                self.newest = self.newest.max(version(object));
-                ObjectKey::of(object)
+                self.saw(object);
+                object.meta()
             }
-            Err(invalid) => key_of_meta(&invalid.metadata),
+            Err(invalid) => &invalid.metadata,
         };
-        self.forgotten.remove(&key);
-        self.remove(&key);
+        let key = key_of_meta(meta);
+        if self.forgotten.get(&key) == Some(&meta.uid) {
+            self.forgotten.remove(&key);
+        }
+        self.remove(&key, &meta.uid);
     }
 
     pub(super) fn learn(&mut self, object: K, synced: bool) {
         let key = ObjectKey::of(&object);
-        let news = match self.open(&key) {
-            Some(known) => known.meta().uid == object.meta().uid,
-            None => synced && version(&object) > self.newest,
-        };
-        if news {
+        let known = self.open(&key);
+        if (synced || known.is_some()) && self.is_news(known.as_deref(), &object) {
+            if let Some(listing) = &mut self.listing {
+                listing.learnt.insert(key.clone());
+            }
             self.put(key, object);
         }
     }
 
     pub(super) fn forget(&mut self, object: &K) {
-        let key = ObjectKey::of(object);
-        let uid = &object.meta().uid;
-        if self.open(&key).is_some_and(|known| known.meta().uid == *uid) {
-            self.remove(&key);
+        let (key, uid) = (ObjectKey::of(object), &object.meta().uid);
+        if self.remove(&key, uid) {
             self.forgotten.insert(key, uid.clone());
         }
     }
 
     pub(super) fn collect(&mut self, read: Read<K>, plural: &str) {
-        let Some((key, mut object)) = readable(read, plural) else { return };
-        self.newest = self.newest.max(version(&object));
-        if let (Some(packed), Some(listing)) = (pack(&key, &mut object), &mut self.listing) {
-            listing.insert(key, packed);
+        let listed = match read {
+            Ok(mut object) => {
+                self.saw(&object);
+                let key = ObjectKey::of(&object);
+                pack(&key, &mut object).map(|packed| (key, packed))
+            }
+            Err(invalid) => self.last_readable(&invalid, plural),
+        };
+        if let (Some((key, packed)), Some(listing)) = (listed, &mut self.listing) {
+            listing.objects.insert(key, packed);
         }
     }
 
     /// What the list has brought takes the place of what was known, and the difference is told.
     pub(super) fn end_list(&mut self) {
-        self.forgotten.clear();
-        let new = self.listing.take().unwrap_or_default();
+        let Some(listing) = self.listing.take() else { return };
+        let new = self.with_later_writes(listing);
         let mut old = std::mem::replace(&mut self.objects, new);
         for (key, packed) in &self.objects {
             let before = old.remove(key).and_then(|packed| packed.open());
@@ -136,6 +157,49 @@ impl<K: Watchable> State<K> {
         }
     }
 
+    /// A list without what was removed, and with what was written, after it was taken.
+    fn with_later_writes(&mut self, Listing { mut objects, learnt }: Listing<K>) -> Objects<K> {
+        self.forgotten.retain(|key, uid| {
+            let is_listed = objects.get(key).and_then(Packed::open).is_some_and(|listed| listed.meta().uid == *uid);
+            if is_listed {
+                objects.remove(key);
+            }
+            is_listed
+        });
+        for key in learnt {
+            let Some((packed, object)) = self.objects.get(&key).and_then(|packed| Some((packed, packed.open()?)))
+            else {
+                continue;
+            };
+            let listed = objects.get(&key).and_then(Packed::open);
+            if self.is_news(listed.as_deref(), &object) {
+                objects.insert(key, packed.clone());
+            }
+        }
+        objects
+    }
+
+    /// Whether what a write has returned is newer than what is known: an object that is gone must not come back.
+    fn is_news(&self, known: Option<&K>, object: &K) -> bool {
+        match known {
+            Some(known) => known.meta().uid == object.meta().uid && !is_as_new_as(known, object),
+            None => version(object) > Some(self.newest),
+        }
+    }
+
+    fn saw(&mut self, object: &K) {
+        self.newest = self.newest.max(version(object).unwrap_or_default());
+    }
+
+    /// What is kept of an object that cannot be read: the object as it was last read. Without it, it would look deleted.
+    fn last_readable(&self, invalid: &InvalidObject, plural: &str) -> Option<(ObjectKey, Packed<K>)> {
+        let key = key_of_meta(&invalid.metadata);
+        let known = self.open(&key).filter(|known| known.meta().uid == invalid.metadata.uid);
+        let instead = if known.is_some() { "keeping it as it was before" } else { "leaving it out" };
+        error!(kind = plural, object = %key, error = %invalid.error, "cannot read this object, {instead}");
+        known.and_then(|_| Some((key.clone(), self.objects.get(&key)?.clone())))
+    }
+
     fn open(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.objects.get(key)?.open()
     }
@@ -143,7 +207,7 @@ impl<K: Watchable> State<K> {
     fn put(&mut self, key: ObjectKey, mut object: K) {
         let old = self.open(&key);
         // The watch brings again what a write has taught us, or an older state of it.
-        if old.as_ref().is_some_and(|old| old.meta().uid == object.meta().uid && version(&**old) >= version(&object)) {
+        if old.as_ref().is_some_and(|old| old.meta().uid == object.meta().uid && is_as_new_as(&**old, &object)) {
             return;
         }
         let Some(packed) = pack(&key, &mut object) else { return };
@@ -151,10 +215,12 @@ impl<K: Watchable> State<K> {
         tell_difference(&mut self.subscribers, old, &Arc::new(object));
     }
 
-    fn remove(&mut self, key: &ObjectKey) {
-        if let Some(old) = self.objects.remove(key).and_then(|packed| packed.open()) {
-            tell(&mut self.subscribers, Change::Deleted(&old));
-        }
+    /// Removes the object of that key, unless it is another one of that name. Says whether it did.
+    fn remove(&mut self, key: &ObjectKey, uid: &Uid) -> bool {
+        let Some(old) = self.open(key).filter(|known| known.meta().uid == *uid) else { return false };
+        self.objects.remove(key);
+        tell(&mut self.subscribers, Change::Deleted(&old));
+        true
     }
 }
 
@@ -171,20 +237,13 @@ fn tell<K>(subscribers: &mut Vec<Subscriber<K>>, change: Change<'_, K>) {
 }
 
 /// Resource versions of one kind grow; that they are numbers is guaranteed since Kubernetes 1.35.
-fn version<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+fn version<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
 }
 
-/// The object of an event.
-fn readable<K: Watchable>(read: Read<K>, plural: &str) -> Option<(ObjectKey, K)> {
-    match read {
-        Ok(object) => Some((ObjectKey::of(&object), object)),
-        Err(invalid) => {
-            let key = key_of_meta(&invalid.metadata);
-            warn!(kind = plural, object = %key, error = %invalid.error, "cannot read this object, leaving it out");
-            None
-        }
-    }
+/// Where versions are not numbers, whatever comes later counts.
+fn is_as_new_as<K: Resource>(known: &K, object: &K) -> bool {
+    matches!((version(known), version(object)), (Some(known), Some(object)) if known >= object)
 }
 
 /// The object as it is kept, without what nobody reads.

@@ -1,19 +1,14 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use std::{
-    ops::ControlFlow,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::ops::ControlFlow;
 
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
-use hyper::body::{Bytes, Frame};
-use kube::{client::Body, runtime::watcher::Event};
-use tower::service_fn;
+use kube::runtime::watcher::Event;
 
 use super::*;
-use crate::client::Endpoint;
+
+mod servers;
+mod unreadable;
+mod writes;
 
 fn config_map(name: &str, version: &str) -> ConfigMap {
     let mut object = ConfigMap::default();
@@ -76,40 +71,6 @@ fn after_a_gap_the_difference_is_reported_and_nothing_else() {
 }
 
 #[test]
-fn what_a_write_returned_is_seen_once_and_older_news_do_not_undo_it() {
-    let (cache, seen) = watched();
-    list(&cache, vec![config_map("a", "1")]);
-    taken(&seen);
-    cache.learn(config_map("a", "7"));
-    cache.take(Event::Apply(Ok(config_map("a", "5"))), "configmaps");
-    cache.take(Event::Apply(Ok(config_map("a", "7"))), "configmaps");
-    assert_eq!(taken(&seen), ["updated a"]);
-    let held = cache.get(&ObjectKey::new("ns", "a")).unwrap();
-    assert_eq!(held.metadata.resource_version.as_deref(), Some("7"));
-}
-
-#[test]
-fn what_a_write_returned_does_not_bring_back_an_object_that_is_gone() {
-    let (cache, _) = watched();
-    list(&cache, vec![config_map("a", "1")]);
-    cache.take(Event::Delete(Ok(config_map("a", "2"))), "configmaps");
-    cache.learn(config_map("a", "1"));
-    assert!(cache.is_empty());
-}
-
-#[test]
-fn an_object_that_cannot_be_read_is_left_out_and_the_rest_goes_on() {
-    let (cache, seen) = watched();
-    cache.take(Event::Init, "configmaps");
-    let guard: DeserializeGuard<ConfigMap> =
-        serde_json::from_value(serde_json::json!({"metadata": {"name": "bad"}, "data": 1})).unwrap();
-    cache.take(Event::InitApply(guard.0.map_err(Box::new)), "configmaps");
-    cache.take(Event::InitApply(Ok(config_map("good", "1"))), "configmaps");
-    cache.take(Event::InitDone, "configmaps");
-    assert_eq!(taken(&seen), ["added good"]);
-}
-
-#[test]
 fn a_namespace_lists_its_own_objects_only() {
     let (cache, _) = watched();
     let mut other = config_map("x", "9");
@@ -117,27 +78,6 @@ fn a_namespace_lists_its_own_objects_only() {
     list(&cache, vec![config_map("a", "1"), config_map("b", "2"), other]);
     assert_eq!(cache.in_namespace("ns").len(), 2);
     assert_eq!(cache.in_namespace("n").len(), 0);
-}
-
-#[test]
-fn what_a_write_created_is_seen_before_the_watch_brings_it() {
-    let (cache, seen) = watched();
-    list(&cache, vec![config_map("a", "1")]);
-    taken(&seen);
-    cache.learn(config_map("b", "2"));
-    cache.take(Event::Apply(Ok(config_map("b", "2"))), "configmaps");
-    assert_eq!(taken(&seen), ["added b"]);
-}
-
-#[test]
-fn what_a_write_removed_is_gone_before_the_watch_tells() {
-    let (cache, seen) = watched();
-    list(&cache, vec![config_map("a", "1")]);
-    taken(&seen);
-    cache.forget(&config_map("a", "1"));
-    cache.take(Event::Apply(Ok(config_map("a", "1"))), "configmaps");
-    cache.take(Event::Delete(Ok(config_map("a", "2"))), "configmaps");
-    assert_eq!(taken(&seen), ["deleted a"]);
 }
 
 #[test]
@@ -195,56 +135,4 @@ fn a_view_that_nobody_holds_is_let_go() {
     drop(cache.view(move |_| Some(inner.clone())));
     list(&cache, vec![config_map("a", "1")]);
     assert_eq!(weak.strong_count(), 0);
-}
-
-type TestBody = UnsyncBoxBody<Bytes, std::convert::Infallible>;
-
-/// Lists one config map, at these versions one after another, and never says anything on a watch.
-fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint {
-    let service = service_fn(move |request: Request<Body>| {
-        let lists = lists.clone();
-        async move {
-            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-            let body: TestBody = if is_watch {
-                StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, _>>()).boxed_unsync()
-            } else {
-                let number = lists.fetch_add(1, Ordering::SeqCst);
-                let version = versions[number.min(versions.len() - 1)].to_string();
-                let list = serde_json::json!({
-                    "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": version},
-                    "items": [config_map(&format!("list-{number}"), &version)],
-                });
-                Full::new(Bytes::from(list.to_string())).boxed_unsync()
-            };
-            Ok::<_, std::convert::Infallible>(Response::new(body))
-        }
-    });
-    Endpoint::over("http://silent".parse().unwrap(), "default", service)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_for_too_long_is_begun_anew_with_a_list() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let context = Context::new();
-    let watches = Watches::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());
-    let cache = watches.all::<ConfigMap>(Scope::all());
-    cache.synced().await;
-    let first = cache.list()[0].metadata.name.clone();
-    tokio::time::sleep(Duration::from_secs(130)).await;
-    assert_ne!(cache.list()[0].metadata.name, first);
-    context.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_whose_data_went_back_in_time_is_read_again_within_a_minute() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let context = Context::new();
-    let endpoint = silent_server(lists.clone(), &[9, 5]);
-    let watches = Watches::new(endpoint.client("test").unwrap(), context.clone());
-    let cache = watches.all::<ConfigMap>(Scope::all());
-    cache.synced().await;
-    assert_eq!(cache.list()[0].metadata.resource_version.as_deref(), Some("9"));
-    tokio::time::sleep(Duration::from_secs(59)).await;
-    assert_eq!(cache.list()[0].metadata.resource_version.as_deref(), Some("5"));
-    context.stop().await;
 }

@@ -1,0 +1,51 @@
+//! Objects that cannot be read.
+
+use super::*;
+
+fn unreadable(name: &str, uid: &str) -> super::super::follow::Read<ConfigMap> {
+    let object = serde_json::json!({"metadata": {"namespace": "ns", "name": name, "uid": uid}, "data": 1});
+    let guard: DeserializeGuard<ConfigMap> = serde_json::from_value(object).unwrap();
+    guard.0.map_err(Box::new)
+}
+
+fn readable(name: &str, uid: &str) -> ConfigMap {
+    let mut object = config_map(name, "1");
+    object.metadata.uid = Some(uid.into());
+    object
+}
+
+fn list_unreadable(cache: &Cache<ConfigMap>, name: &str, uid: &str) {
+    cache.take(Event::Init, "configmaps");
+    cache.take(Event::InitApply(unreadable(name, uid)), "configmaps");
+    cache.take(Event::InitApply(Ok(readable("good", "2"))), "configmaps");
+    cache.take(Event::InitDone, "configmaps");
+}
+
+#[test]
+fn an_object_that_could_never_be_read_is_left_out_and_the_rest_goes_on() {
+    let (cache, seen) = watched();
+    list_unreadable(&cache, "bad", "1");
+    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    assert_eq!(taken(&seen), ["added good"]);
+}
+
+#[test]
+fn an_object_that_cannot_be_read_any_more_stays_as_it_was_until_it_is_gone() {
+    let (cache, seen) = watched();
+    list(&cache, vec![readable("turns", "1"), readable("good", "2")]);
+    taken(&seen);
+    cache.take(Event::Apply(unreadable("turns", "1")), "configmaps");
+    list_unreadable(&cache, "turns", "1");
+    assert!(taken(&seen).is_empty());
+    cache.take(Event::Delete(unreadable("turns", "1")), "configmaps");
+    assert_eq!(taken(&seen), ["deleted turns"]);
+}
+
+#[test]
+fn the_predecessor_of_an_object_that_cannot_be_read_is_gone() {
+    let (cache, seen) = watched();
+    list(&cache, vec![readable("bad", "1"), readable("good", "2")]);
+    taken(&seen);
+    list_unreadable(&cache, "bad", "3");
+    assert_eq!(taken(&seen), ["deleted bad"]);
+}
