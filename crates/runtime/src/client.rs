@@ -9,8 +9,11 @@
 //! whatever else answers the same requests (a mock in tests, another transport) can stand in.
 //!
 //! An endpoint that is [`counted`](Endpoint::counted) counts the writes of its clients.
+//!
+//! A server that is too busy and says when to ask again is asked again then.
 
 mod counting;
+mod patient;
 
 use std::{
     sync::Arc,
@@ -39,14 +42,19 @@ use tokio::time::timeout;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
 use tower_http::timeout::TimeoutBody;
 
-use self::counting::{Counter, Counting};
+use self::{
+    counting::{Counter, Counting},
+    patient::Patient,
+};
 use crate::context;
 
 /// How long opening a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may take to begin, and then to go on. The API server itself gives up after a
-/// minute; whoever asks again much sooner only makes a busy server busier.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the answer to a read may take to begin, and every answer to go on.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long the answer to a write may take to begin. The API server itself gives up after a minute; a write that is
+/// given up sooner, while it waits for an admission webhook, is cancelled there and never made.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(65);
 /// How long a watch may be silent. API servers send a bookmark about every minute, so one that is
 /// silent for longer is not watching, whatever the connection says.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(100);
@@ -166,6 +174,7 @@ impl Endpoint {
                 request.headers_mut().insert(USER_AGENT, agent.clone());
                 request
             })
+            .layer_fn(Patient::new)
             .layer_fn(|service| Counting::new(service, self.counter.clone()))
             .service(Current(self.http.clone()));
         Ok(Client::new(service, self.namespace.clone()))
@@ -200,10 +209,11 @@ impl Service<Request<Body>> for Current {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let silence = if is_watch(&request) { WATCH_TIMEOUT } else { ANSWER_TIMEOUT };
+        let silence = if is_watch(&request) { WATCH_TIMEOUT } else { READ_TIMEOUT };
+        let limit = if request.method().is_safe() { READ_TIMEOUT } else { WRITE_TIMEOUT };
         let answer = HttpService::clone(&self.0.load()).oneshot(request);
         async move {
-            let response = timeout(ANSWER_TIMEOUT, answer).await.map_err(|_| NoAnswer)??;
+            let response = timeout(limit, answer).await.map_err(|_| NoAnswer(limit))??;
             Ok(response.map(|body| TimeoutBody::new(silence, body).boxed_unsync()))
         }
         .boxed()
@@ -212,8 +222,8 @@ impl Service<Request<Body>> for Current {
 
 /// The server accepted a request and does not answer it.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {} s", ANSWER_TIMEOUT.as_secs())]
-struct NoAnswer;
+#[error("no answer within {} s", .0.as_secs())]
+struct NoAnswer(Duration);
 
 fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
@@ -282,3 +292,6 @@ fn credentials(config: &Config) -> impl FnOnce(kube::Error) -> ClientError {
     let server = config.cluster_url.to_string();
     move |source| ClientError::Credentials { server, source: Box::new(source) }
 }
+
+#[cfg(test)]
+mod tests;

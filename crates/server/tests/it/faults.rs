@@ -90,7 +90,7 @@ async fn conflicts_are_decided_again() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_too_busy_is_asked_later() -> anyhow::Result<()> {
+async fn a_server_that_is_too_busy_is_asked_again() -> anyhow::Result<()> {
     let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
     survives(&[Fault::new(busy).times(8)]).await
 }
@@ -132,11 +132,6 @@ async fn events_that_are_lost_with_their_watch_come_with_the_next() -> anyhow::R
         Fault::new(Injection::Expire).when(Asked::is_watch).times(2),
     ])
     .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_answer_a_write_is_asked_again() -> anyhow::Result<()> {
-    survives(&[Fault::new(Injection::Hang).when(Asked::is_write)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
