@@ -19,6 +19,8 @@ use super::{
 };
 use crate::{Change, Context, Watches, error::chain, watch::Scope};
 
+/// How long the work has to finish when the process is asked to end: pods are killed after half a minute.
+const GRACE: Duration = Duration::from_secs(10);
 /// How long a process that ends tries to release the lease.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,21 +76,23 @@ impl Candidate {
         loop {
             tokio::select! {
                 biased;
-                () = context.ended() => {
-                    // The answer to a request under way may be that we hold it.
-                    self.release().await;
-                    return false;
-                }
+                () = context.ended() => return self.gives_up().await,
                 won = self.tries() => if won { return true },
             }
             let bell = bell.get_or_insert_with(|| Bell::new(&context, &self.client, &self.lock));
             let pause = self.settings.retry_period().mul_f64(rand::random_range(1.0..=1.0 + JITTER));
             tokio::select! {
-                () = context.ended() => return false,
+                () = context.ended() => return self.gives_up().await,
                 () = bell.rings() => {}
                 () = sleep(pause) => {}
             }
         }
+    }
+
+    /// Ends without having won. A try whose answer has not come may have won all the same.
+    async fn gives_up(&mut self) -> bool {
+        self.release().await;
+        false
     }
 
     async fn tries(&mut self) -> bool {
@@ -171,7 +175,8 @@ impl Candidate {
                 warn!("the lease was not renewed in time, ending what runs under it");
                 self.lease.finished_by()
             }
-            Over::Asked | Over::Finished(_) => self.lease.finished_by(),
+            Over::Asked => self.lease.finished_by().min(Instant::now() + GRACE),
+            Over::Finished(_) => self.lease.finished_by(),
         };
         let finished = term.stop_by(limit).await;
         if !finished {

@@ -24,6 +24,8 @@ struct State {
     lease: Option<Lease>,
     version: u64,
     is_down: bool,
+    /// Whether it does what it is asked to, and never says so.
+    is_mute: bool,
     /// When the lease was last written.
     written: Option<Instant>,
 }
@@ -41,6 +43,9 @@ impl Server {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.unwrap();
                 let (code, answer) = server.answer(&parts.method, &parts.uri, &body);
+                if server.state().is_mute && parts.method != Method::GET {
+                    pending::<()>().await;
+                }
                 let response = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
                 Ok::<_, Infallible>(response.unwrap())
             }
@@ -222,7 +227,23 @@ async fn the_lease_of_work_that_was_broken_off_is_left_to_run_out() {
     let mut happenings = candidate(&context, &server, false);
     next(&mut happenings).await;
     context.end();
+    let asked = Instant::now();
     while next(&mut happenings).await.0 != Happening::WasDropped {}
+    assert!(asked.elapsed() <= 11 * SECOND, "a pod has half a minute");
     assert!(happenings.recv().await.is_none(), "the candidate has ended");
     assert_eq!(server.record().holder, "us");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_ends_releases_a_lease_it_may_have_got_unawares() {
+    let (server, context) = (Server::default(), Context::new());
+    server.state().is_mute = true;
+    let mut happenings = candidate(&context, &server, true);
+    // The try has been given up, and the candidate waits for the next.
+    tokio::time::sleep(settings().patience() + SECOND).await;
+    assert_eq!(server.record().holder, "us");
+    server.state().is_mute = false;
+    context.end();
+    assert!(happenings.recv().await.is_none(), "it never led");
+    assert_eq!(server.record().holder, "");
 }
