@@ -223,6 +223,14 @@ mod tests {
     }
 
     #[test]
+    fn queues_of_one_controller_are_added_up() {
+        let metrics = full();
+        metrics.watch_queue("x", || Some(4));
+        let text = metrics.encode();
+        assert!(text.contains("ocm_controller_queue_depth{controller=\"x\"} 7"), "{text}");
+    }
+
+    #[test]
     fn what_has_ended_is_not_shown() {
         let metrics = Metrics::default();
         metrics.watch_queue("x", || None);

@@ -57,8 +57,7 @@ impl Gauges {
 
     pub(super) fn add_queue(&self, controller: &'static str, depth: Read<usize>) {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        // A controller that was started anew has a new queue.
-        readers.queues.retain(|(of, depth)| *of != controller && depth().is_some());
+        readers.queues.retain(|(_, depth)| depth().is_some());
         readers.queues.push((controller, depth));
     }
 
@@ -71,10 +70,8 @@ impl Gauges {
     pub(super) fn refresh(&self) {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         self.depth.clear();
-        for (controller, depth) in &readers.queues {
-            if let Some(depth) = depth() {
-                self.depth.get_or_create(&OfController { controller }).set(count(depth));
-            }
+        for (controller, depth) in readers.by_controller() {
+            self.depth.get_or_create(&OfController { controller }).set(count(depth));
         }
         self.synced.clear();
         self.objects.clear();
@@ -87,6 +84,15 @@ impl Gauges {
 }
 
 impl Readers {
+    /// A controller may run several times, as one for each add-on.
+    fn by_controller(&self) -> BTreeMap<&'static str, usize> {
+        let mut controllers = BTreeMap::new();
+        for (controller, depth) in self.queues.iter().filter_map(|(controller, read)| Some((*controller, read()?))) {
+            *controllers.entry(controller).or_default() += depth;
+        }
+        controllers
+    }
+
     /// Two watches of one kind, of other scopes or at other servers, count as one.
     fn by_kind(&self) -> BTreeMap<String, WatchState> {
         let mut kinds = BTreeMap::<String, WatchState>::new();
