@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+/// Most characters of a message that API servers take.
+const LONGEST_MESSAGE: usize = 32_768;
+
 /// What a controller has to say about one condition type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -56,8 +59,12 @@ pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: Option
     put(conditions, finding.at(now, generation));
 }
 
-/// Sets a condition, whoever has found it. The transition time only moves when the status does.
+/// Sets a condition, whoever has found it. The transition time only moves when the status does. A message that is too
+/// long for API servers, since it quotes something huge, is cut.
 pub fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
+    if let Some((end, _)) = new.message.char_indices().nth(LONGEST_MESSAGE) {
+        new.message.truncate(end);
+    }
     new.last_transition_time = Time(whole_seconds(new.last_transition_time.0));
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(old) => {
@@ -107,5 +114,14 @@ mod tests {
         set(&mut conditions, Finding::is_false("Ready", "A", "a"), None, at(2));
         assert_eq!(conditions[0].last_transition_time.0, at(2));
         assert!(!is_true(&conditions, "Ready"));
+    }
+
+    #[test]
+    fn a_message_is_cut_where_api_servers_no_longer_take_it() {
+        for (length, kept) in [(32_768, 32_768), (32_769, 32_768)] {
+            let mut conditions = Vec::new();
+            set(&mut conditions, Finding::is_true("Ready", "A", "ü".repeat(length)), None, at(1));
+            assert_eq!(conditions[0].message, "ü".repeat(kept));
+        }
     }
 }
