@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     cluster::v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
@@ -76,17 +77,14 @@ impl Controller for SetBindingController {
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Finding> {
-        let set = &observed.binding.spec.cluster_set;
-        let finding = if observed.set_exists {
-            let message = format!("Placements in this namespace may choose from ManagedClusterSet {set}");
-            Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, message)
-        } else {
-            let message = format!("ManagedClusterSet {set} does not exist: create it, or bind another one");
-            Finding::is_false(BOUND, reasons::CLUSTER_SET_NOT_FOUND, message)
-        };
+        let finding = finding(&observed.binding, observed.set_exists);
         let said = observed.binding.status.as_ref().and_then(|status| conditions::find(&status.conditions, BOUND));
-        let is_said = said.is_some_and(|said| said.status == finding.status && said.reason == finding.reason);
-        (!is_said).then_some(finding)
+        let is_said = |said: &Condition| {
+            // OCM says it without a message, which is never wrong.
+            let is_message = said.message.is_empty() || said.message == finding.message;
+            said.status == finding.status && said.reason == finding.reason && is_message
+        };
+        (!said.is_some_and(is_said)).then_some(finding)
     }
 
     async fn apply(&self, _: &Observed, finding: Option<Finding>) -> Result<Option<Finding>> {
@@ -105,6 +103,24 @@ impl Controller for SetBindingController {
         }
         Ok(Next::Change)
     }
+}
+
+fn finding(binding: &ManagedClusterSetBinding, set_exists: bool) -> Finding {
+    let (name, set) = (binding.name_any(), &binding.spec.cluster_set);
+    let otherwise = (name != *set)
+        .then(|| format!("placements go by a binding's name, here {name}: name it like the set it binds"));
+    if set_exists {
+        let message = match otherwise {
+            None => format!("Placements in this namespace may choose from ManagedClusterSet {set}"),
+            Some(otherwise) => format!("ManagedClusterSet {set} exists, but {otherwise}"),
+        };
+        return Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, message);
+    }
+    let message = match otherwise {
+        None => format!("ManagedClusterSet {set} does not exist: create it, or bind another one"),
+        Some(otherwise) => format!("ManagedClusterSet {set} does not exist, and {otherwise}"),
+    };
+    Finding::is_false(BOUND, reasons::CLUSTER_SET_NOT_FOUND, message)
 }
 
 fn bindings_of(bound: &View<String>, set: &str) -> Vec<ObjectKey> {
@@ -135,12 +151,41 @@ mod tests {
         assert!(missing.message.contains("ManagedClusterSet s does not exist"));
     }
 
+    fn said(mut binding: ManagedClusterSetBinding, finding: Finding) -> ManagedClusterSetBinding {
+        binding.status = Some(ManagedClusterSetBindingStatus { conditions: vec![finding.at(now(), None)] });
+        binding
+    }
+
     #[test]
-    fn what_is_said_already_is_not_said_again_in_other_words() {
-        let mut said = binding();
-        let theirs = Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, "").at(now(), None);
-        said.status = Some(ManagedClusterSetBindingStatus { conditions: vec![theirs] });
-        assert_eq!(plan(said.clone(), true), None);
-        assert!(plan(said, false).is_some());
+    fn what_is_said_already_is_not_said_again_be_it_without_words() {
+        let theirs = said(binding(), Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, ""));
+        assert_eq!(plan(theirs.clone(), true), None);
+        assert!(plan(theirs, false).is_some());
+        let ours = said(binding(), plan(binding(), true).unwrap());
+        assert_eq!(plan(ours, true), None);
+    }
+
+    #[test]
+    fn a_binding_that_is_edited_to_another_set_no_longer_names_the_former() {
+        let mut edited = said(binding(), plan(binding(), true).unwrap());
+        edited.spec.cluster_set = "other".into();
+        let message = plan(edited, true).unwrap().message;
+        assert!(
+            message.contains("ManagedClusterSet other exists, but") && message.contains("name, here s"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_binding_that_is_not_named_like_its_set_says_what_placements_go_by() {
+        let mut unlike = binding();
+        unlike.spec.cluster_set = "other".into();
+        let bound = plan(unlike.clone(), true).unwrap();
+        assert_eq!((bound.status, bound.reason), ("True", "ClusterSetBound"));
+        let missing = plan(unlike, false).unwrap();
+        assert_eq!((missing.status, missing.reason), ("False", "ClusterSetNotFound"));
+        for message in [bound.message, missing.message] {
+            assert!(message.contains("placements go by a binding's name, here s: name it like"), "{message}");
+        }
     }
 }
