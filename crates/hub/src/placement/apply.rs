@@ -8,7 +8,7 @@ use ocm_api::{
     cluster::v1beta1::{ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus},
     labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
 };
-use ocm_runtime::{Cache, ObjectKey, error::found, write};
+use ocm_runtime::{Cache, ObjectKey, write};
 
 use super::{group::Wanted, plan::Step};
 use crate::error::{Error, Result};
@@ -32,34 +32,36 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Takes one step; what was done.
-    pub(super) async fn take(&self, step: &Step) -> Result<Vec<Done>> {
+    /// Takes one step; `done` grows by what was done, be it less than the whole step.
+    pub(super) async fn take(&self, step: &Step, done: &mut Vec<Done>) -> Result<()> {
         match step {
-            Step::Create(wanted) => self.create(wanted).await,
-            Step::List(wanted) => Ok(self.list(&self.find(&wanted.name)?, wanted).await?.into_iter().collect()),
-            Step::Label(wanted) => self.label(&self.find(&wanted.name)?, wanted).await.map(|()| Vec::new()),
-            Step::Delete(name) => self.delete(name).await,
+            Step::Create(wanted) => self.create(wanted, done).await,
+            Step::List(wanted) => self.list(&self.find(&wanted.name)?, wanted, done).await,
+            Step::Label(wanted) => self.label(&self.find(&wanted.name)?, wanted).await,
+            Step::Delete(name) => self.delete(name, done).await,
         }
     }
 
-    async fn create(&self, wanted: &Wanted) -> Result<Vec<Done>> {
+    async fn create(&self, wanted: &Wanted, done: &mut Vec<Done>) -> Result<()> {
         let created = write::create(&self.api, &decision(self.placement, wanted)).await?;
         self.cache.learn(created.clone());
-        let listed = self.list(&created, wanted).await?;
-        Ok([Done::Created(Arc::new(created))].into_iter().chain(listed).collect())
+        done.push(Done::Created(Arc::new(created.clone())));
+        self.list(&created, wanted, done).await
     }
 
-    async fn list(&self, old: &PlacementDecision, wanted: &Wanted) -> Result<Option<Done>> {
+    async fn list(&self, old: &PlacementDecision, wanted: &Wanted, done: &mut Vec<Done>) -> Result<()> {
         let mut new = old.clone();
         let decide = |name: &str| ClusterDecision { cluster_name: name.into(), ..ClusterDecision::default() };
         let decisions: Vec<_> = wanted.clusters.iter().map(|name| decide(name)).collect();
         if decisions.is_empty() && old.status.is_none() {
-            return Ok(None);
+            return Ok(());
         }
         new.status = Some(PlacementDecisionStatus { decisions });
-        let Some(written) = write::patch_status(&self.api, old, &new).await? else { return Ok(None) };
-        self.cache.learn(written.clone());
-        Ok(Some(Done::Listed(Arc::new(written))))
+        if let Some(written) = write::patch_status(&self.api, old, &new).await? {
+            self.cache.learn(written.clone());
+            done.push(Done::Listed(Arc::new(written)));
+        }
+        Ok(())
     }
 
     async fn label(&self, old: &PlacementDecision, wanted: &Wanted) -> Result<()> {
@@ -71,11 +73,16 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn delete(&self, name: &str) -> Result<Vec<Done>> {
-        let Some(decision) = self.cache.get(&self.key(name)) else { return Ok(Vec::new()) };
-        found(write::delete(&self.api, decision.as_ref()).await)?;
-        self.cache.forget(&decision);
-        Ok(vec![Done::Deleted(decision)])
+    async fn delete(&self, name: &str, done: &mut Vec<Done>) -> Result<()> {
+        let there = self.cache.get(&self.key(name));
+        let Some(decision) = there.filter(|decision| !write::is_deleting(decision.as_ref())) else { return Ok(()) };
+        write::delete(&self.api, decision.as_ref()).await?;
+        // One that somebody's finalizer holds may be wanted again before it is gone.
+        if decision.finalizers().is_empty() {
+            self.cache.forget(&decision);
+        }
+        done.push(Done::Deleted(decision));
+        Ok(())
     }
 
     /// The decision as last seen. One that has gone meanwhile is a reason to decide again.

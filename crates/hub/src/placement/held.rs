@@ -29,7 +29,7 @@ pub(crate) fn decisions(
         .map(|(name, slice)| Wanted {
             name: name.clone(),
             group: slice.group.clone().unwrap_or_default(),
-            index: slice.index.clone().unwrap_or_default(),
+            index: index(slice.index.as_deref()).to_string(),
             clusters: slice.clusters.iter().filter(|cluster| may_stay(cluster)).cloned().collect(),
         })
         .collect();
@@ -41,10 +41,15 @@ pub(crate) fn decisions(
     if labels::is_value(placement) { group::slice(placement, &[Group::default()]) } else { <_>::default() }
 }
 
+/// The index of a decision's group, by its label. Consumers of decisions read none at all when one has no number there.
+fn index(label: Option<&str>) -> i32 {
+    label.and_then(|label| label.parse().ok()).unwrap_or_default()
+}
+
 fn groups(decisions: &[Wanted]) -> Vec<DecisionGroupStatus> {
     let mut groups: BTreeMap<i32, DecisionGroupStatus> = BTreeMap::new();
     for decision in decisions {
-        let index = decision.index.parse().unwrap_or_default();
+        let index = index(Some(&decision.index));
         let group = groups.entry(index).or_default();
         group.decision_group_index = index;
         group.decision_group_name.clone_from(&decision.group);

@@ -27,7 +27,7 @@ mod tests;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt as _, core::NamespaceResourceScope};
 use ocm_api::{
     cluster::{
         v1::ManagedCluster,
@@ -42,7 +42,7 @@ use self::{
     apply::{Done, Writer},
     events::Teller,
     index::Index,
-    plan::{Observed, Plan},
+    plan::{Observed, Plan, Step},
 };
 use crate::{
     error::{Error, Result},
@@ -63,13 +63,6 @@ pub(crate) struct PlacementController {
     placements: Cache<Placement>,
     decisions: Cache<PlacementDecision>,
     index: Index,
-}
-
-/// What was written, and what is to be said.
-#[derive(Debug)]
-pub(crate) struct Applied {
-    plan: Plan,
-    done: Vec<Done>,
 }
 
 impl PlacementController {
@@ -94,7 +87,7 @@ impl Controller for PlacementController {
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = Applied;
+    type Applied = Plan;
     type Error = Error;
 
     fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
@@ -130,37 +123,47 @@ impl Controller for PlacementController {
         plan::plan(observed, now)
     }
 
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
         let placement = &observed.placement;
         self.index.expect(&ObjectKey::of(placement.as_ref()), plan.wanted.clone(), plan.status.clone());
-        let api = Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default());
-        let writer = Writer { api, cache: &self.decisions, placement };
         let mut done = Vec::new();
-        for step in &plan.steps {
-            done.extend(writer.take(step).await?);
-        }
-        Ok(Applied { plan, done })
+        let written = self.write_decisions(placement, &plan.steps, &mut done).await;
+        // Told even when the rest fails: the next try finds this done.
+        self.teller.tell(placement.clone(), done, &plan.scores);
+        written.map(|()| plan)
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Next> {
-        let Applied { plan, done } = applied;
+    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Next> {
         self.write_status(&observed.placement, plan.status).await?;
-        self.teller.tell(observed.placement.clone(), done, &plan.scores);
         let again = plan.again.and_then(|after| Duration::try_from(after).ok());
         Ok(again.map_or(Next::Change, Next::After))
     }
 }
 
 impl PlacementController {
+    async fn write_decisions(&self, placement: &Placement, steps: &[Step], done: &mut Vec<Done>) -> Result<()> {
+        let writer = Writer { api: self.api(placement), cache: &self.decisions, placement };
+        for step in steps {
+            writer.take(step, done).await?;
+        }
+        Ok(())
+    }
+
     async fn write_status(&self, placement: &Placement, status: PlacementStatus) -> Result<()> {
         // A field that stays zero is not sent: OCM leaves it out too.
         let mut old = placement.clone();
         old.status.get_or_insert_default();
         let new = Placement { status: Some(status), ..old.clone() };
-        let api = Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default());
-        if let Some(written) = write::patch_status(&api, &old, &new).await? {
+        if let Some(written) = write::patch_status(&self.api(placement), &old, &new).await? {
             self.placements.learn(written);
         }
         Ok(())
+    }
+
+    fn api<K>(&self, placement: &Placement) -> Api<K>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default())
     }
 }

@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use ocm_api::{
-    cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
+    cluster::{
+        v1::{ManagedCluster, Taint},
+        v1beta2::ManagedClusterSet,
+    },
     labels::CLUSTER_SET,
 };
 use proptest::{collection::vec, option, prelude::*};
@@ -15,13 +19,16 @@ use super::{
     testing::{World, at, cluster, key, placement, set, tainted},
 };
 
-/// What happens to clusters, sets and bindings.
+/// What happens to clusters, sets and bindings, and to the placement: time passes, and it asks for what is refused or no
+/// longer does.
 #[derive(Clone, Debug)]
 enum Event {
     Comes { name: usize, is_prod: bool, is_special: bool, effect: Option<&'static str> },
     Goes { name: usize },
     Set { is_special: bool, is_there: bool },
     Binding { is_special: bool, is_there: bool },
+    Passes { seconds: i64 },
+    Asks { is_refused: bool },
 }
 
 /// What is asked of the clusters.
@@ -30,63 +37,101 @@ struct Asked {
     wanted: Option<u8>,
     prod_only: bool,
     special_only: bool,
-    tolerates: bool,
+    tolerated: Tolerated,
     per_group: Option<u8>,
+    has_groups: bool,
+}
+
+/// Which taints are tolerated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tolerated {
+    None,
+    All,
+    AllForAMinute,
+    Wrong,
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let effect = option::of(prop::sample::select(vec!["NoSelect", "PreferNoSelect", "NoSelectIfNew"]));
-    let comes = (0..8_usize, any::<bool>(), any::<bool>(), effect)
+    let comes = (0..5_usize, any::<bool>(), any::<bool>(), effect)
         .prop_map(|(name, is_prod, is_special, effect)| Event::Comes { name, is_prod, is_special, effect });
     let switch = || (any::<bool>(), any::<bool>());
     prop_oneof![
         8 => comes,
-        2 => (0..8_usize).prop_map(|name| Event::Goes { name }),
+        2 => (0..5_usize).prop_map(|name| Event::Goes { name }),
         1 => switch().prop_map(|(is_special, is_there)| Event::Set { is_special, is_there }),
         1 => switch().prop_map(|(is_special, is_there)| Event::Binding { is_special, is_there }),
+        2 => (1..90_i64).prop_map(|seconds| Event::Passes { seconds }),
+        2 => any::<bool>().prop_map(|is_refused| Event::Asks { is_refused }),
     ]
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    (option::of(0..6_u8), any::<bool>(), any::<bool>(), any::<bool>(), option::of(1..4_u8)).prop_map(
-        |(wanted, prod_only, special_only, tolerates, per_group)| Asked {
+    let tolerated =
+        prop::sample::select(vec![Tolerated::None, Tolerated::All, Tolerated::AllForAMinute, Tolerated::Wrong]);
+    let amounts = (option::of(0..6_u8), option::of(1..4_u8));
+    (amounts, any::<bool>(), any::<bool>(), any::<bool>(), tolerated).prop_map(
+        |((wanted, per_group), prod_only, special_only, has_groups, tolerated)| Asked {
             wanted,
             prod_only,
             special_only,
-            tolerates,
+            tolerated,
             per_group,
+            has_groups,
         },
     )
 }
 
-fn spec(asked: &Asked) -> Value {
-    let prod = json!([{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]);
+fn spec(asked: &Asked, is_refused: bool) -> Value {
+    let prod = json!({"matchLabels": {"env": "prod"}});
+    let mut selector = json!({});
+    if asked.prod_only {
+        selector["labelSelector"] = prod.clone();
+    }
+    if is_refused {
+        selector["celSelector"] = json!({"celExpressions": ["true"]});
+    }
+    let tolerations = match asked.tolerated {
+        Tolerated::None => json!([]),
+        Tolerated::All => json!([{"operator": "Exists"}]),
+        Tolerated::AllForAMinute => json!([{"operator": "Exists", "tolerationSeconds": 60}]),
+        Tolerated::Wrong => json!([{"value": "x"}]),
+    };
+    let group = json!({"groupName": "prod", "groupClusterSelector": {"labelSelector": prod}});
+    let groups = if asked.has_groups { json!([group]) } else { json!([]) };
     json!({
         "numberOfClusters": asked.wanted,
         "clusterSets": if asked.special_only { json!(["special"]) } else { json!([]) },
-        "predicates": if asked.prod_only { prod } else { json!([]) },
-        "tolerations": if asked.tolerates { json!([{"operator": "Exists"}]) } else { json!([]) },
-        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": asked.per_group}},
+        "predicates": [{"requiredClusterSelector": selector}],
+        "tolerations": tolerations,
+        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": asked.per_group, "decisionGroups": groups}},
     })
 }
 
 /// Whether a cluster may be chosen; `was_in` when it is chosen already.
-fn fits(cluster: &ManagedCluster, asked: &Asked, was_in: bool) -> bool {
-    let is_tolerated = |effect: &str| match effect {
+fn fits(cluster: &ManagedCluster, asked: &Asked, was_in: bool, now: i64) -> bool {
+    let is_young = |taint: &Taint| taint.time_added.as_ref().is_some_and(|added| at(now - 60) < added.0);
+    let is_tolerated = |taint: &Taint| match taint.effect.as_str() {
         "PreferNoSelect" => true,
-        "NoSelectIfNew" => was_in || asked.tolerates,
-        _ => asked.tolerates,
+        "NoSelectIfNew" if was_in => true,
+        _ => asked.tolerated == Tolerated::All || asked.tolerated == Tolerated::AllForAMinute && is_young(taint),
     };
-    (!asked.prod_only || cluster.labels().get("env").is_some_and(|env| env == "prod"))
-        && cluster.spec.taints.iter().all(|taint| is_tolerated(taint.effect.as_str()))
+    asked.tolerated != Tolerated::Wrong
+        && (!asked.prod_only || cluster.labels().get("env").is_some_and(|env| env == "prod"))
+        && cluster.spec.taints.iter().all(is_tolerated)
 }
 
 /// What there is.
 #[derive(Default)]
 struct There {
-    clusters: BTreeMap<usize, ManagedCluster>,
+    clusters: BTreeMap<String, ManagedCluster>,
     sets: BTreeSet<&'static str>,
     bindings: BTreeSet<&'static str>,
+    /// In seconds since the beginning.
+    now: i64,
+    /// When the placement is to be looked at again.
+    due: Option<i64>,
+    is_refused: bool,
 }
 
 impl There {
@@ -94,6 +139,22 @@ impl There {
     fn is_candidate(&self, cluster: &ManagedCluster, asked: &Asked) -> bool {
         let is_open = |set: &str| self.sets.contains(set) && self.bindings.contains(set);
         is_open("special") && cluster.labels().contains_key(CLUSTER_SET) || !asked.special_only && is_open("global")
+    }
+
+    /// The clusters that are to be chosen from, by name, if `was_in` are chosen now.
+    fn fitting(&self, asked: &Asked, was_in: &[String]) -> Vec<String> {
+        let may_be_chosen = |(name, cluster): &(&String, &ManagedCluster)| {
+            let was_in = was_in.contains(name);
+            let fits = if self.is_refused { was_in } else { fits(cluster, asked, was_in, self.now) };
+            fits && self.is_candidate(cluster, asked)
+        };
+        self.clusters.iter().filter(may_be_chosen).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn settle(&mut self, world: &mut World) -> Plan {
+        let plan = world.settle("p", at(self.now));
+        self.due = plan.again.map(|again| self.now + again.as_secs());
+        plan
     }
 }
 
@@ -106,19 +167,32 @@ fn set_of(is_special: bool) -> ManagedClusterSet {
     set(name_of(is_special), if is_special { json!({}) } else { all })
 }
 
-/// Lets it happen; the placements that it concerns.
-fn happen(world: &mut World, there: &mut There, event: &Event) -> usize {
+/// Lets it happen; how many placements it concerns.
+fn happen(world: &mut World, there: &mut There, asked: &Asked, event: &Event) -> usize {
     match event {
         Event::Comes { name, is_prod, is_special, effect } => {
-            let mut new = cluster(&format!("c{name}"), &[("env", if *is_prod { "prod" } else { "dev" })]);
+            let name = format!("c{name}");
+            let mut new = cluster(&name, &[("env", if *is_prod { "prod" } else { "dev" })]);
             if *is_special {
                 new.labels_mut().insert(CLUSTER_SET.into(), "special".into());
             }
-            let new = effect.map_or(new.clone(), |effect| tainted(new, "t", effect));
-            there.clusters.insert(*name, new.clone());
+            let mut new = effect.map_or(new.clone(), |effect| tainted(new, "t", effect));
+            new.spec.taints.iter_mut().for_each(|taint| taint.time_added = Some(Time(at(there.now))));
+            there.clusters.insert(name, new.clone());
             world.cluster(new).len()
         }
-        Event::Goes { name } if there.clusters.remove(name).is_some() => world.no_cluster(&format!("c{name}")).len(),
+        Event::Goes { name } => {
+            let name = format!("c{name}");
+            there.clusters.remove(&name).map_or(0, |_| world.no_cluster(&name).len())
+        }
+        Event::Passes { seconds } => {
+            there.now += seconds;
+            usize::from(there.due.is_some_and(|due| due <= there.now))
+        }
+        Event::Asks { is_refused } if there.is_refused != *is_refused => {
+            there.is_refused = *is_refused;
+            world.placement(placement("p", spec(asked, *is_refused))).len()
+        }
         Event::Set { is_special, is_there: true } if there.sets.insert(name_of(*is_special)) => {
             world.set(set_of(*is_special)).len()
         }
@@ -145,35 +219,32 @@ proptest! {
     #[test]
     fn never_more_than_asked_only_what_fits_and_nothing_to_do_when_nothing_changes(
         asked in asked(),
-        events in vec(event(), 1..20),
+        events in vec(event(), 1..40),
     ) {
         let mut world = World::new();
         let mut there = There::default();
         there.sets.insert("global");
         there.bindings.insert("global");
-        world.placement(placement("p", spec(&asked)));
-        let mut before = world.settle("p", at(0));
+        world.placement(placement("p", spec(&asked, false)));
+        let mut before = there.settle(&mut world);
         for event in &events {
             let was_in = world.decided("p");
-            let concerned = happen(&mut world, &mut there, event);
-            let plan = world.plan("p", at(0));
+            let concerned = happen(&mut world, &mut there, &asked, event);
+            let plan = world.plan("p", at(there.now));
             if concerned == 0 {
                 prop_assert_eq!(&plan.steps, &vec![], "nobody was told: {:?}", event);
                 prop_assert_eq!(said(&plan), said(&before));
                 continue;
             }
-            before = world.settle("p", at(0));
+            before = there.settle(&mut world);
             let chosen = world.decided("p");
-            let is_in = |name: usize| was_in.contains(&format!("c{name}"));
-            let fitting: Vec<_> = there.clusters.iter()
-                .filter(|(name, cluster)| there.is_candidate(cluster, &asked) && fits(cluster, &asked, is_in(**name)))
-                .map(|(name, _)| format!("c{name}")).collect();
+            let fitting = there.fitting(&asked, &was_in);
             prop_assert!(chosen.iter().all(|name| fitting.contains(name)), "{:?} of {:?}", chosen, fitting);
             let most = asked.wanted.map_or(fitting.len(), |wanted| fitting.len().min(wanted.into()));
             prop_assert_eq!(chosen.len(), most);
             let kept = was_in.iter().filter(|name| fitting.contains(name)).count();
             prop_assert_eq!(chosen.iter().filter(|name| was_in.contains(name)).count(), kept.min(most), "kept");
-            let again = world.plan("p", at(0));
+            let again = world.plan("p", at(there.now));
             prop_assert_eq!((again.steps, again.status), (vec![], before.status.clone()));
         }
         prop_assert!(world.index.scene(&key("p")).is_some());

@@ -68,6 +68,15 @@ impl World {
         world
     }
 
+    /// The same clusters, decisions and placements, as a hub that starts finds them.
+    pub(crate) fn restarted(self) -> Self {
+        let mut world = Self::new();
+        self.clusters.into_values().for_each(|it| _ = world.cluster(Arc::unwrap_or_clone(it)));
+        self.decisions.into_values().for_each(|it| _ = world.decision(Arc::unwrap_or_clone(it)));
+        self.placements.into_values().for_each(|it| _ = world.placement(Arc::unwrap_or_clone(it)));
+        world
+    }
+
     teller!(
         /// A cluster comes or changes; the placements concerned.
         cluster, no_cluster, clusters, cluster, ManagedCluster

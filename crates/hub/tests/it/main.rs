@@ -2,6 +2,7 @@
 
 mod addon_audit;
 mod addon_cleanup;
+mod addon_faults;
 mod addon_install;
 mod addon_status;
 mod addon_world;
@@ -10,6 +11,7 @@ mod clusters;
 mod health;
 mod placement;
 mod placement_audit;
+mod placement_decisions;
 mod placement_sets;
 mod placement_world;
 mod requests;

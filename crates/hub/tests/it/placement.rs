@@ -1,10 +1,8 @@
 //! Placements: which clusters they get, and what they say when they get none.
 
 use anyhow::Result;
-use kube::{
-    ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use jiff::SignedDuration;
+use kube::{ResourceExt as _, api::DeleteParams};
 use ocm_testing::eventually;
 use serde_json::{Value, json};
 
@@ -140,16 +138,23 @@ async fn a_taint_keeps_a_cluster_out_until_it_is_tolerated_and_a_limit_ends_by_i
     let one = fleet.cluster(&[]).await?;
     fleet.place("strict", json!({})).await?;
     fleet.place("patient", json!({"tolerations": [{"key": "full", "operator": "Exists"}]})).await?;
-    // Long enough to be chosen meanwhile, on a slow machine too.
-    let limited = json!({"tolerations": [{"key": "full", "operator": "Exists", "tolerationSeconds": 8}]});
+    let limited = json!({"tolerations": [{"key": "full", "operator": "Exists", "tolerationSeconds": 3600}]});
     fleet.place("limited", limited).await?;
     for name in ["strict", "patient", "limited"] {
         fleet.wait_for_clusters(name, &[&one]).await?;
     }
-    let taint = json!([{"key": "full", "effect": "NoSelect", "timeAdded": now()}]);
-    fleet.world.patch(&one, json!({"spec": {"taints": taint}})).await?;
+    let since = |seconds| {
+        json!({"spec": {"taints": [
+            {"key": "full", "effect": "NoSelect", "timeAdded": now() - SignedDuration::from_secs(seconds)},
+        ]}})
+    };
+    fleet.world.patch(&one, since(0)).await?;
     fleet.wait_for_clusters("strict", &[]).await?;
     fleet.wait_for_reason("strict", "False NoManagedClusterMatched").await?;
+    fleet.settle().await?;
+    fleet.wait_for_clusters("limited", &[&one]).await?;
+    // It ends by itself soon after this change, not with it.
+    fleet.world.patch(&one, since(3600 - 2)).await?;
     fleet.wait_for_clusters("limited", &[]).await?;
     fleet.wait_for_clusters("patient", &[&one]).await
 }
@@ -208,39 +213,4 @@ async fn groups_have_decisions_of_their_own() -> Result<()> {
     gone(&fleet.decisions(), "p-decision-3").await?;
     gone(&fleet.decisions(), "p-decision-2").await?;
     fleet.wait_for_clusters("p", &[&canary, &one, &two]).await
-}
-
-#[tokio::test]
-async fn decisions_that_somebody_deletes_or_edits_are_put_right_and_go_with_their_placement() -> Result<()> {
-    let fleet = Fleet::new().await?;
-    let one = fleet.cluster(&[]).await?;
-    fleet.place("p", json!({})).await?;
-    fleet.wait_for_clusters("p", &[&one]).await?;
-    let first = fleet.decisions().get("p-decision-1").await?.uid();
-    fleet.decisions().delete("p-decision-1", &DeleteParams::default()).await?;
-    eventually("the decision is there again", || async {
-        let found = fleet.decisions().get_opt("p-decision-1").await?;
-        Ok::<_, kube::Error>(found.is_some_and(|found| found.uid() != first && found.status.is_some()))
-    })
-    .await?;
-    let nothing = Patch::Merge(json!({"status": {"decisions": []}}));
-    fleet.decisions().patch_status("p-decision-1", &PatchParams::default(), &nothing).await?;
-    fleet.wait_for_clusters("p", &[&one]).await?;
-    fleet.placements().delete("p", &DeleteParams::default()).await?;
-    gone(&fleet.decisions(), "p-decision-1").await
-}
-
-#[tokio::test]
-async fn a_placement_with_the_annotation_is_left_alone() -> Result<()> {
-    let fleet = Fleet::new().await?;
-    let one = fleet.cluster(&[]).await?;
-    let off = |value: Value| json!({"metadata": {"annotations": {"cluster.open-cluster-management.io/experimental-scheduling-disable": value}}});
-    fleet.place("p", json!({})).await?;
-    fleet.wait_for_clusters("p", &[&one]).await?;
-    fleet.edit("p", off(json!("true"))).await?;
-    let two = fleet.cluster(&[]).await?;
-    fleet.settle().await?;
-    fleet.wait_for_clusters("p", &[&one]).await?;
-    fleet.edit("p", off(Value::Null)).await?;
-    fleet.wait_for_clusters("p", &[&one, &two]).await
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use ocm_api::cluster::{
     v1::ManagedCluster,
@@ -31,7 +31,12 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// A namespace, and a set without clusters that is bound to it.
     pub(crate) async fn new() -> Result<Self> {
-        let fleet = Self::unbound().await?;
+        Self::on(world().await?).await
+    }
+
+    /// The same with another hub than that which tests share.
+    pub(crate) async fn on(world: World) -> Result<Self> {
+        let fleet = Self::unbound_on(world).await?;
         fleet.create_set(json!({})).await?;
         fleet.bind(&fleet.set).await?;
         Ok(fleet)
@@ -39,7 +44,11 @@ impl Fleet {
 
     /// A namespace, and nothing in it.
     pub(crate) async fn unbound() -> Result<Self> {
-        let fleet = Self { world: world().await?, namespace: unique("fleet"), set: unique("set") };
+        Self::unbound_on(world().await?).await
+    }
+
+    async fn unbound_on(world: World) -> Result<Self> {
+        let fleet = Self { world, namespace: unique("fleet"), set: unique("set") };
         let metadata = ObjectMeta { name: Some(fleet.namespace.clone()), ..ObjectMeta::default() };
         let namespaces: Api<Namespace> = Api::all(fleet.world.client.clone());
         namespaces.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await?;
@@ -161,25 +170,24 @@ impl Fleet {
         Ok(all)
     }
 
-    /// Waits until the hub has looked at everything that happened in the namespace before.
+    /// Waits until the hub has looked at everything that happened before: a cluster and a placement elsewhere, which come
+    /// last by the same watches.
     pub(crate) async fn settle(&self) -> Result<()> {
-        let name = unique("last");
-        self.place(&name, json!({"numberOfClusters": 0})).await?;
-        self.wait_for_reason(&name, "False NoManagedClusterMatched").await?;
-        eventually("its event is there", || async { Ok::<_, anyhow::Error>(!self.events(&name).await?.is_empty()) })
-            .await?;
-        self.placements().delete(&name, &DeleteParams::default()).await?;
-        gone(&self.decisions(), &format!("{name}-decision-1")).await
+        let World { plane, client } = &self.world;
+        let last = Self::on(World { plane, client: client.clone() }).await?;
+        let cluster = last.cluster(&[]).await?;
+        last.place("last", json!({})).await?;
+        last.wait_for_clusters("last", &[&cluster]).await?;
+        eventually("its events are there", || async { anyhow::Ok(last.events("last").await?.len() == 3) }).await
     }
 
-    /// The hub's writes to the namespace, less those of [`settle`](Self::settle), each with its number.
+    /// The hub's writes to the namespace, each with its number.
     pub(crate) fn writes(&self, since: u64) -> Result<BTreeMap<String, usize>> {
         let hub = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
         let mut writes = BTreeMap::new();
         for write in AuditLog::of(self.world.plane)?.since(since)? {
-            let counts = write.user == hub && write.namespace == self.namespace && !write.name.starts_with("last");
             // A new event has no name in the log.
-            if counts && write.resource != "events" {
+            if write.user == hub && write.namespace == self.namespace && write.resource != "events" {
                 *writes.entry(format!("{write} {}", write.code)).or_default() += 1;
             }
         }

@@ -61,8 +61,15 @@ impl State {
         match (old, new) {
             (None, None) => false,
             (Some(old), Some(new)) => rules.minds(old, new, (fits(old), fits(new))),
-            (Some(one), None) | (None, Some(one)) => fits(one) || self.has_few_candidates(key, rules),
+            (Some(one), None) | (None, Some(one)) => {
+                fits(one) || self.holds(key, rules, name) || self.has_few_candidates(key, rules)
+            }
         }
+    }
+
+    /// Whether the placement keeps the cluster, fitting or not, for as long as it may choose from it.
+    fn holds(&self, key: &ObjectKey, rules: &Rules, name: &str) -> bool {
+        rules.refusal.is_some() && self.decisions.lists(key, name)
     }
 
     fn takes_any(&self, namespace: &str, rules: &Rules, sets: &[Name]) -> bool {

@@ -96,8 +96,13 @@ impl Decisions {
     fn release(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
         let Some(slice) = slice else { return };
         let owner = owner(key, slice);
-        if let Some(names) = owner.as_ref().and_then(|owner| self.of_placement.get_mut(owner)) {
+        if let Some(owner) = &owner
+            && let Some(names) = self.of_placement.get_mut(owner)
+        {
             names.remove(&key.name);
+            if names.is_empty() {
+                self.of_placement.remove(owner);
+            }
         }
         if owner.is_none_or(|owner| !self.wanted.contains_key(&owner)) {
             self.subtract(&slice.clusters);

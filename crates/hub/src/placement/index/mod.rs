@@ -167,7 +167,7 @@ impl Index {
     /// bring them, and count for other placements at once.
     pub(crate) fn expect(&self, key: &ObjectKey, wanted: Vec<Wanted>, said: PlacementStatus) {
         let mut state = self.lock();
-        let Some(entry) = state.placements.get_mut(key) else { return };
+        let Some(entry) = state.placements.get_mut(key).filter(|entry| !entry.rules.is_off) else { return };
         entry.said = Some(said);
         state.decisions.expect(key, wanted);
     }
@@ -188,12 +188,17 @@ impl State {
     fn update(&mut self, key: &ObjectKey, new: &Placement) -> bool {
         let rules = Rules::of(new);
         let Some(entry) = self.placements.get_mut(key) else { return false };
-        if *entry.rules != rules {
-            entry.rules = Arc::new(rules);
-            return true;
+        if *entry.rules == rules {
+            // The status is written here alone; another one is somebody's mistake, to be repaired.
+            return entry.said != new.status;
         }
-        // The status is written here alone; another one is somebody's mistake, to be repaired.
-        entry.said != new.status
+        if rules.is_off {
+            // Its decisions count as they are: others may write them from now on.
+            entry.said = None;
+            self.decisions.expect_nothing(key);
+        }
+        entry.rules = Arc::new(rules);
+        true
     }
 
     fn slice(&self, decision: &PlacementDecision) -> Slice {
@@ -213,8 +218,16 @@ impl Bindings {
     fn remove(&mut self, key: &ObjectKey) -> bool {
         if let Some(namespaces) = self.namespaces.get_mut(&key.name) {
             namespaces.remove(&key.namespace);
+            if namespaces.is_empty() {
+                self.namespaces.remove(&key.name);
+            }
         }
-        self.by_namespace.get_mut(&key.namespace).is_some_and(|names| Arc::make_mut(names).remove(&key.name))
+        let Some(names) = self.by_namespace.get_mut(&key.namespace) else { return false };
+        let was_there = Arc::make_mut(names).remove(&key.name);
+        if names.is_empty() {
+            self.by_namespace.remove(&key.namespace);
+        }
+        was_there
     }
 
     fn has(&self, namespace: &str, set: &str) -> bool {

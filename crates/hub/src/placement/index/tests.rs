@@ -4,7 +4,7 @@ use kube::ResourceExt as _;
 use ocm_api::annotations::PLACEMENT_DISABLE;
 use serde_json::{Value, json};
 
-use crate::placement::testing::{World, at, cluster, key, placement, set, tainted};
+use crate::placement::testing::{World, at, cluster, decision, key, placement, set, tainted};
 
 fn predicate(key: &str, value: &str) -> Value {
     json!([{"requiredClusterSelector": {"labelSelector": {"matchLabels": {key: value}}}}])
@@ -113,4 +113,28 @@ fn a_deleted_placement_no_longer_counts_once_its_decisions_are_gone() {
     assert_eq!(world.no_decision("all-decision-1"), []);
     let tally = world.index.scene(&key("prod")).unwrap().tally;
     assert_eq!((tally["prod1"], tally["dev1"]), (1, 1));
+}
+
+#[test]
+fn a_placement_that_is_switched_off_counts_with_what_its_decisions_list() {
+    let mut world = world();
+    let under_way = world.plan("all", at(0));
+    let mut off = placement("all", json!({}));
+    off.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
+    world.placement(off);
+    let mut theirs = under_way.wanted[0].clone();
+    theirs.clusters = vec!["dev1".into()];
+    world.decision(decision("all", &theirs, true));
+    let count = |world: &World| world.index.scene(&key("prod")).unwrap().tally;
+    assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2));
+    world.index.expect(&key("all"), under_way.wanted, under_way.status);
+    assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2), "a plan that comes too late does not count");
+}
+
+#[test]
+fn nothing_is_kept_of_bindings_that_are_gone() {
+    let world = world();
+    assert_eq!(world.unbind("global").len(), 3);
+    let state = world.index.lock();
+    assert!(state.bindings.by_namespace.is_empty() && state.bindings.namespaces.is_empty(), "{:?}", state.bindings);
 }

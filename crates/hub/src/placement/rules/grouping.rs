@@ -71,16 +71,16 @@ impl Size {
             None => Ok(Self::All),
             Some(IntOrString::Int(number)) => Ok(usize::try_from(*number).map_or(Self::All, Self::Clusters)),
             Some(IntOrString::String(text)) => Self::parse(text).ok_or_else(|| {
-                format!("{STRATEGY}.clustersPerDecisionGroup {text:?} is neither a number nor a percentage like 25%")
+                format!(
+                    "{STRATEGY}.clustersPerDecisionGroup {text:?} is not a percentage like \"25%\"; write a number of \
+                     clusters without quotes"
+                )
             }),
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        match text.strip_suffix('%') {
-            Some(percent) => percent.parse().ok().map(Self::Percent),
-            None => text.parse().ok().map(Self::Clusters),
-        }
+        text.strip_suffix('%')?.parse().ok().map(Self::Percent)
     }
 
     /// The size of a group out of so many chosen clusters, at least 1.
@@ -119,7 +119,6 @@ mod tests {
             (json!(8), 7, 7),
             (json!(0), 7, 7),
             (json!(-1), 7, 7),
-            (json!("3"), 7, 3),
             (json!("25%"), 7, 2),
             (json!("100%"), 7, 7),
             (json!("1%"), 7, 1),
@@ -131,8 +130,10 @@ mod tests {
 
     #[test]
     fn what_is_no_size_is_a_problem_that_names_the_field() {
-        let problem = size(json!("many")).unwrap_err();
-        assert!(problem.contains("clustersPerDecisionGroup \"many\""), "{problem}");
+        for text in ["many", "3", "", "%"] {
+            let problem = size(json!(text)).unwrap_err();
+            assert!(problem.contains(&format!("clustersPerDecisionGroup {text:?}")), "{problem}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Rules {
     /// The sets to choose from; empty for all that are bound.
     pub(crate) sets: Vec<String>,
     /// How many clusters are wanted; `None` for all that fit.
-    pub(crate) wanted: Option<usize>,
+    pub(crate) wanted: Result<Option<usize>, Problem>,
     /// The field that asks for what this hub cannot do.
     pub(crate) refusal: Option<Problem>,
     pub(crate) predicates: Result<Predicates, Problem>,
@@ -45,11 +45,11 @@ impl Rules {
         Self {
             is_off: write::is_deleting(placement) || is_disabled(placement),
             sets: spec.cluster_sets.clone(),
-            wanted: spec.number_of_clusters.map(|number| usize::try_from(number).unwrap_or_default()),
+            wanted: spec.number_of_clusters.map(count).transpose(),
             refusal: refusal::refusal(placement),
             predicates: Predicates::read(&spec.predicates),
             tolerations: Tolerations::read(&spec.tolerations),
-            weights: Weights::read(&spec.prioritizer_policy).and_then(|weights| count(placement).map(|()| weights)),
+            weights: Weights::read(&spec.prioritizer_policy),
             grouping: Grouping::read(&spec.decision_strategy.group_strategy),
         }
     }
@@ -76,11 +76,8 @@ fn is_disabled(placement: &Placement) -> bool {
     placement.annotations().get(PLACEMENT_DISABLE).is_some_and(|value| value == "true")
 }
 
-fn count(placement: &Placement) -> Result<(), Problem> {
-    match placement.spec.number_of_clusters {
-        Some(number) if number < 0 => {
-            Err(format!("spec.numberOfClusters is {number}: use 0 or more, or leave it out for all clusters that fit"))
-        }
-        _ => Ok(()),
-    }
+fn count(number: i32) -> Result<usize, Problem> {
+    let problem =
+        |_| format!("spec.numberOfClusters is {number}: use 0 or more, or leave it out for all clusters that fit");
+    usize::try_from(number).map_err(problem)
 }

@@ -18,8 +18,9 @@ const LISTED: i32 = 1;
 pub(crate) struct Weights(pub(crate) Vec<(Prioritizer, i32)>);
 
 impl Weights {
-    /// Reads the policy: the prioritizers it lists, besides those that always count unless it says `Exact`.
+    /// Reads the policy: the built-in prioritizers it lists, besides those that always count unless it says `Exact`.
     pub(crate) fn read(policy: &PrioritizerPolicy) -> Result<Self, Problem> {
+        nameless(policy).map_or(Ok(()), Err)?;
         let mut weights: BTreeMap<String, (i32, usize)> = BTreeMap::new();
         if is_additive(policy)? {
             weights.extend(Prioritizer::DEFAULTS.map(|prioritizer| (prioritizer.name().to_owned(), (LISTED, 0))));
@@ -51,9 +52,20 @@ fn is_additive(policy: &PrioritizerPolicy) -> Result<bool, Problem> {
 
 /// The field of the first listed prioritizer that takes the scores of an add-on and counts.
 pub(crate) fn addon_scores(policy: &PrioritizerPolicy) -> Option<String> {
-    let counts = |listed: &PrioritizerConfig| !is_built_in(&listed.score_coordinate) && weight(listed) != 0;
-    let index = policy.configurations.iter().position(counts)?;
+    let index = counting(policy, |listed| listed.score_coordinate.add_on.is_some())?;
     Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.type {}", ScoreCoordinateType::AddOn))
+}
+
+/// What is wrong with the first that counts and does not say which scores it takes.
+fn nameless(policy: &PrioritizerPolicy) -> Option<Problem> {
+    let index = counting(policy, |listed| listed.score_coordinate.add_on.is_none())?;
+    Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on"))
+}
+
+/// The first listed prioritizer that is none of the built-in ones, counts, and is so.
+fn counting(policy: &PrioritizerPolicy, is_so: impl Fn(&PrioritizerConfig) -> bool) -> Option<usize> {
+    let counts = |listed: &PrioritizerConfig| !is_built_in(&listed.score_coordinate) && weight(listed) != 0;
+    policy.configurations.iter().position(|listed| counts(listed) && is_so(listed))
 }
 
 fn is_built_in(coordinate: &ScoreCoordinate) -> bool {
@@ -127,5 +139,15 @@ mod tests {
         assert_eq!(found(listed(1)).unwrap(), "spec.prioritizerPolicy.configurations[0].scoreCoordinate.type AddOn");
         assert_eq!(found(listed(0)), None);
         assert_eq!(read(listed(1)).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn scores_of_an_add_on_that_is_not_named_are_a_mistake_unless_their_weight_is_0() {
+        let listed =
+            |weight: i32| json!({"configurations": [{"scoreCoordinate": {"type": "AddOn"}, "weight": weight}]});
+        assert_eq!(addon_scores(&serde_json::from_value(listed(1)).unwrap()), None);
+        let problem = read(listed(1)).unwrap_err();
+        assert!(problem.contains("configurations[0].scoreCoordinate.addOn is missing"), "{problem}");
+        assert_eq!(read(listed(0)).unwrap().len(), 2);
     }
 }

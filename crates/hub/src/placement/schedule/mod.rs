@@ -9,7 +9,7 @@ use jiff::Timestamp;
 pub(crate) use self::prioritizers::Prioritizer;
 use super::{
     facts::{Cluster, Name},
-    rules::{Problem, Rules, Until},
+    rules::{Problem, Rules, Tolerations, Until},
 };
 
 /// How often each cluster is chosen.
@@ -64,21 +64,24 @@ pub(crate) fn choose<'a>(
 ) -> Result<Choice<'a>, Problem> {
     let fitting = filter(rules, candidates, situation)?;
     let weights = rules.weights.as_ref().map_err(Clone::clone)?;
+    let wanted = rules.wanted.clone()?;
     let mut scores = vec![0; fitting.len()];
     for (prioritizer, weight) in &weights.0 {
         let more = prioritizer.scores(&fitting, situation);
         scores.iter_mut().zip(more).for_each(|(sum, score)| *sum += i64::from(*weight) * score);
     }
     let scored: Vec<_> = fitting.iter().zip(scores).map(|(one, score)| (one.name.clone(), score)).collect();
-    let chosen = best(fitting, &scored, rules.wanted);
-    let missing = rules.wanted.map_or(0, |wanted| wanted - chosen.len());
+    let chosen = best(fitting, &scored, wanted);
+    let missing = wanted.map_or(0, |wanted| wanted - chosen.len());
     Ok(Choice { until: end_of_tolerance(rules, &chosen, situation), chosen, missing, scores: scored })
 }
 
-/// Whether a cluster passes all filters. What is wrong with one of them lets no cluster pass.
+/// Whether a cluster passes all filters, or comes as far as one that is wrong: that is told as soon as a cluster does.
+/// (Every candidate comes as far as the predicates.)
 pub(crate) fn fits(rules: &Rules, cluster: &Cluster, is_decided: bool, now: Timestamp) -> bool {
-    let (Ok(predicates), Ok(tolerations)) = (&rules.predicates, &rules.tolerations) else { return false };
-    predicates.admit(cluster) && tolerations.tolerate(&cluster.taints, is_decided, now) != Until::Now
+    let is_tolerated = |tolerations: &Tolerations| tolerations.tolerate(&cluster.taints, is_decided, now) != Until::Now;
+    rules.predicates.as_ref().is_ok_and(|predicates| predicates.admit(cluster))
+        && rules.tolerations.as_ref().map_or(true, is_tolerated)
 }
 
 /// One filter after the other. Without anything to filter, nobody notices what is wrong with one, as in OCM.

@@ -1,11 +1,14 @@
 //! What is planned for placements, from what the watches bring.
 
+mod held;
+mod writes;
+
 use ocm_api::labels::CLUSTER_SET;
 use serde_json::{Value, json};
 
 use super::{
     plan::{Plan, Step},
-    testing::{World, at, cluster, decision, placement, set, tainted},
+    testing::{World, at, cluster, placement, set, tainted},
 };
 
 fn world(clusters: usize) -> World {
@@ -151,18 +154,32 @@ fn clusters_already_chosen_are_kept_when_as_good_ones_come() {
     assert_eq!(world.decided("p"), ["m", "n"]);
 }
 
-#[test]
-fn placements_share_the_clusters_evenly() {
+/// Ten placements of two clusters each, out of ten clusters.
+fn crowded() -> World {
     let mut world = world(10);
     for index in 0..10 {
         let name = format!("p{index}");
         world.placement(placement(&name, json!({"numberOfClusters": 2})));
         world.settle(&name, at(0));
     }
+    world
+}
+
+#[test]
+fn placements_share_the_clusters_evenly() {
+    let world = crowded();
     let mut all: Vec<_> = (0..10).flat_map(|index| world.decided(&format!("p{index}"))).collect();
     all.sort_unstable();
     let times: Vec<_> = all.chunk_by(|one, other| one == other).map(<[String]>::len).collect();
     assert_eq!(times, [2; 10]);
+}
+
+#[test]
+fn a_hub_that_starts_over_settled_placements_with_nothing_to_gain_moves_nothing() {
+    let mut world = crowded().restarted();
+    for index in 0..10 {
+        assert_eq!(world.settle(&format!("p{index}"), at(3600)).steps, [], "p{index}");
+    }
 }
 
 #[test]
@@ -198,133 +215,4 @@ fn a_taint_against_newcomers_spares_the_clusters_that_are_in() {
     world.cluster(tainted(cluster("c001", &[]), "full", "NoSelectIfNew"));
     world.settle("p", at(0));
     assert_eq!(world.decided("p"), ["c000"]);
-}
-
-#[test]
-fn a_mistake_empties_the_decisions_and_is_told() {
-    for (spec, field) in [
-        (json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "NoSuch"}}]}}), "builtIn"),
-        (json!({"numberOfClusters": -1}), "spec.numberOfClusters is -1"),
-        (json!({"tolerations": [{"value": "x"}]}), "spec.tolerations[0].key"),
-        (json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"a": "b c"}}}}]}), "b c"),
-    ] {
-        let mut world = world(2);
-        settle(&mut world, json!({}));
-        let plan = settle(&mut world, spec);
-        let problem = misconfigured(&plan).unwrap();
-        assert!(problem.contains(field), "{problem}");
-        assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
-        assert_eq!(world.decided("p"), [""; 0]);
-        assert_eq!(plan.wanted.len(), 1);
-    }
-}
-
-#[test]
-fn a_wrong_predicate_goes_unnoticed_without_clusters_to_filter() {
-    let mut world = World::new();
-    let wrong = json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}});
-    let plan = settle(&mut world, json!({"predicates": [{"requiredClusterSelector": wrong}]}));
-    assert_eq!((misconfigured(&plan), satisfied(&plan).0.as_str()), (None, "AllManagedClusterSetsEmpty"));
-}
-
-#[test]
-fn what_is_not_built_is_refused_by_name_and_decisions_stay_as_they_are() {
-    let addon = json!({"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}});
-    for (spec, field) in [
-        (
-            json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}]}),
-            "celSelector",
-        ),
-        (json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": addon}]}}), "scoreCoordinate.type AddOn"),
-    ] {
-        let mut world = world(3);
-        settle(&mut world, json!({"numberOfClusters": 2}));
-        let plan = settle(&mut world, spec.clone());
-        let problem = misconfigured(&plan).unwrap();
-        assert!(problem.contains(field), "{problem}");
-        assert_eq!(satisfied(&plan).0, "NotAllDecisionsScheduled");
-        assert_eq!((plan.steps.len(), plan.status.number_of_selected_clusters), (0, 2));
-        assert_eq!(world.decided("p"), ["c000", "c001"]);
-        world.no_cluster("c000");
-        world.settle("p", at(0));
-        assert_eq!(world.decided("p"), ["c001"], "but not clusters it may no longer choose from");
-        world.unbind("global");
-        world.settle("p", at(0));
-        assert_eq!(world.decided("p"), [""; 0]);
-    }
-}
-
-#[test]
-fn a_refused_placement_without_decisions_gets_an_empty_one() {
-    let mut world = world(3);
-    let cel = json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}]});
-    let plan = settle(&mut world, cel);
-    assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
-    assert_eq!((plan.wanted.len(), plan.status.decision_groups.len()), (1, 1));
-}
-
-#[test]
-fn a_name_too_long_for_a_label_is_refused_and_nothing_is_made() {
-    let mut world = world(1);
-    let name = "p".repeat(64);
-    world.placement(placement(&name, json!({})));
-    let plan = world.plan(&name, at(0));
-    assert!(misconfigured(&plan).unwrap().contains("metadata.name has 64 characters"));
-    assert_eq!((plan.steps.len(), plan.status.decision_groups.len()), (0, 0));
-}
-
-#[test]
-fn a_set_that_cannot_be_read_leaves_decisions_as_they_are_and_is_told() {
-    let mut world = world(2);
-    settle(&mut world, json!({}));
-    let wrong = json!({"selectorType": "LabelSelector", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}});
-    assert_eq!(world.set(set("global", wrong)).len(), 1);
-    let plan = world.settle("p", at(0));
-    let (reason, message) = satisfied(&plan);
-    assert_eq!(reason, "NotAllDecisionsScheduled");
-    assert!(message.contains("ManagedClusterSet global") && message.contains("Like"), "{message}");
-    assert_eq!((plan.steps.len(), misconfigured(&plan)), (0, None));
-}
-
-#[test]
-fn more_than_a_hundred_clusters_take_more_decisions_and_fewer_take_them_back() {
-    let mut world = world(201);
-    let plan = settle(&mut world, json!({}));
-    assert_eq!(plan.steps.len(), 3);
-    assert_eq!(plan.status.decision_groups[0].decisions, ["p-decision-1", "p-decision-2", "p-decision-3"]);
-    let fewer = settle(&mut world, json!({"numberOfClusters": 150}));
-    let deleted: Vec<_> = fewer.steps.iter().filter(|step| matches!(step, Step::Delete(_))).collect();
-    assert_eq!(deleted, [&Step::Delete("p-decision-3".into())]);
-    assert_eq!(world.decided("p").len(), 150);
-}
-
-#[test]
-fn decisions_that_somebody_edited_deleted_or_added_are_put_right() {
-    let mut world = world(2);
-    let plan = settle(&mut world, json!({}));
-    let mut edited = plan.wanted[0].clone();
-    edited.clusters.pop();
-    assert_eq!(world.decision(decision("p", &edited, true)).len(), 1);
-    assert!(matches!(&world.settle("p", at(0)).steps[..], [Step::List(_)]));
-    edited.clone_from(&plan.wanted[0]);
-    edited.group = "theirs".into();
-    assert_eq!(world.decision(decision("p", &edited, true)).len(), 1);
-    assert!(matches!(&world.settle("p", at(0)).steps[..], [Step::Label(_)]));
-    assert_eq!(world.no_decision("p-decision-1").len(), 1);
-    assert!(matches!(&world.settle("p", at(0)).steps[..], [Step::Create(_)]));
-    edited.name = "theirs".into();
-    assert_eq!(world.decision(decision("p", &edited, true)).len(), 1);
-    assert_eq!(world.settle("p", at(0)).steps, [Step::Delete("theirs".into())]);
-}
-
-#[test]
-fn a_decision_of_its_name_without_its_labels_is_taken_over() {
-    let mut world = world(1);
-    world.placement(placement("p", json!({})));
-    let wanted = world.plan("p", at(0)).wanted.remove(0);
-    let mut foreign = decision("p", &wanted, false);
-    foreign.metadata.labels = None;
-    world.decision(foreign);
-    let steps = world.plan("p", at(0)).steps;
-    assert!(matches!(&steps[..], [Step::List(_), Step::Label(_)]), "{steps:?}");
 }
