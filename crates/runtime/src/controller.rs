@@ -166,8 +166,9 @@ impl<C: Controller> Driver<C> {
             let driver = self.clone();
             self.context.spawn_to_completion(async move {
                 let span = info_span!("reconcile", controller = C::NAME, key = %key);
+                let in_work = InWork { queue: &driver.queue, key: &key };
                 driver.reconcile(&key).instrument(span).await;
-                driver.queue.done(&key);
+                drop(in_work);
                 drop(worker);
             });
         }
@@ -232,6 +233,21 @@ impl<C: Controller> Driver<C> {
     }
 }
 
+/// Gives a key back whatever becomes of its run; a run that panics is a failure.
+struct InWork<'a, K: Key> {
+    queue: &'a Queue<K>,
+    key: &'a K,
+}
+
+impl<K: Key> Drop for InWork<'_, K> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.queue.add_failed(self.key.clone());
+        }
+        self.queue.done(self.key);
+    }
+}
+
 fn label(class: Class) -> &'static str {
     match class {
         Class::Invalid => "invalid",
@@ -239,3 +255,6 @@ fn label(class: Class) -> &'static str {
         Class::Transient => "transient",
     }
 }
+
+#[cfg(test)]
+mod tests;
