@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::json::{annotate, map_list, object, object_or_new, remove_if_empty, rename, take_annotation, take_object};
 use super::{ConvertError, Object};
-use crate::addon::NO_DEFAULT_CONFIG;
+use crate::addon::{NO_DEFAULT_CONFIG, v1alpha1::ConfigCoordinates};
 use crate::annotations;
 
 /// `status` is there even when it is empty, as in what OCM's webhook answers.
@@ -66,9 +66,11 @@ pub(super) fn keep_configuration(addon: &mut Object, configuration: Option<Objec
     }
 }
 
-/// What [`keep_configuration`] kept. An annotation that says something else stays as it is.
+/// What [`keep_configuration`] kept. An annotation that says something else stays as it is: anybody may have written it, and
+/// what it says was checked by no schema.
 pub(super) fn kept_configuration(addon: &mut Object) -> Result<Option<Value>, ConvertError> {
     take_annotation(addon, annotations::ADDON_CONFIGURATION, |text| {
+        serde_json::from_str::<ConfigCoordinates>(text).ok()?;
         serde_json::from_str::<Object>(text).ok().filter(|kept| !kept.is_empty()).map(Value::Object)
     })
 }

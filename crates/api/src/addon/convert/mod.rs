@@ -13,7 +13,8 @@
 //!   all get the driver of the first;
 //! - the settings in a registration of v1beta1 that are of another type than it is, and the type `customSigner` where the
 //!   signer is that of the hub's API server;
-//! - the namespace of a default configuration that stands for none.
+//! - the namespace of a default configuration that stands for none;
+//! - fields in `supportedConfigs[].defaultConfig` that this version does not know: v1beta1 has no such object.
 
 mod json;
 mod managed;

@@ -98,10 +98,14 @@ fn the_deprecated_configuration_of_either_kind_is_kept_in_an_annotation() {
 
 #[test]
 fn an_annotation_that_holds_no_configuration_stays_where_it_is() {
-    let annotations = json!({ "addon.open-cluster-management.io/v1alpha1-addon-configuration": "mine" });
-    let new = management(V1BETA1, &json!({ "metadata": { "name": "a", "annotations": annotations }, "spec": {} }));
-    let old = convert(new, V1ALPHA1).unwrap();
-    assert_eq!((&old["metadata"]["annotations"], &old["spec"]), (&annotations, &json!({})));
+    for text in ["mine", "{}", "[]", r#"{"crdName":3}"#, r#"{"lastObservedGeneration":"x"}"#] {
+        let annotations = json!({ "addon.open-cluster-management.io/v1alpha1-addon-configuration": text });
+        let more = json!({ "metadata": { "name": "a", "annotations": annotations }, "spec": {} });
+        let old = convert(management(V1BETA1, &more), V1ALPHA1).unwrap();
+        assert_eq!((&old["metadata"]["annotations"], &old["spec"]), (&annotations, &json!({})), "{text}");
+        let old = convert(addon(V1BETA1, &more), V1ALPHA1).unwrap();
+        assert_eq!((&old["metadata"]["annotations"], old.get("status")), (&annotations, None), "{text}");
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub struct ClusterManagementAddOnSpec {
     /// What people see of the add-on.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_default")]
     pub add_on_meta: AddOnMeta,
-    /// Deprecated and without effect: use `supportedConfigs`. Version v1beta1 drops it.
+    /// Deprecated and without effect: use `supportedConfigs`. Version v1beta1 keeps it in an annotation.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_default")]
     pub add_on_configuration: ConfigCoordinates,
     /// Kinds of configuration that the add-on understands, and their defaults.

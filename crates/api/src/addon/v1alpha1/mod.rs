@@ -1,4 +1,4 @@
-//! `addon.open-cluster-management.io/v1alpha1`, the version that is stored.
+//! `addon.open-cluster-management.io/v1alpha1`, the version that is stored and that the hub works with.
 
 mod config;
 mod managed;

@@ -1,4 +1,5 @@
-//! `addon.open-cluster-management.io/v1beta1`, the version that the hub works with.
+//! `addon.open-cluster-management.io/v1beta1`, the newest version, which garbage collection and the clean-up of
+//! clusters ask for. The hub works with v1alpha1.
 
 mod config;
 mod managed;
