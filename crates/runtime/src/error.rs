@@ -4,12 +4,12 @@ use std::{error::Error as StdError, fmt::Write as _};
 
 use kube::{core::Status, runtime::watcher};
 
-/// What to do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What to do about an error; later ones matter more where several came together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// The object is wrong: waiting for an edit is the only thing that helps.
     Invalid,
-    /// Somebody else wrote first: observe and plan again at once.
+    /// Somebody else wrote first: observe and plan again, soon and then later each time.
     Conflict,
     /// May go away by itself: try again, later each time.
     Transient,
@@ -23,6 +23,12 @@ pub trait Classified: StdError + Send + Sync + 'static {
 
 /// The result of talking to an API server.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What writing a part of an object is called in [`Error::Request`].
+pub(crate) const PATCH: &str = "patch";
+/// What writing its status is called there.
+pub(crate) const PATCH_STATUS: &str = "patch the status of";
+const PATCH_VERBS: [&str; 2] = [PATCH, PATCH_STATUS];
 
 /// A request to an API server that failed, or an answer that could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +91,10 @@ impl Error {
         self.code() == Some(409)
     }
 
+    fn is_of_patch(&self) -> bool {
+        matches!(self, Self::Request { verb, .. } if PATCH_VERBS.contains(verb))
+    }
+
     /// Whether the credentials were refused (401) or are not enough (403).
     #[must_use]
     pub fn is_denied(&self) -> bool {
@@ -96,6 +106,8 @@ impl Classified for Error {
     fn class(&self) -> Class {
         match self.code() {
             Some(409) => Class::Conflict,
+            // What was to be changed has been deleted meanwhile.
+            Some(404) if self.is_of_patch() => Class::Conflict,
             Some(400 | 422) => Class::Invalid,
             _ => Class::Transient,
         }
@@ -136,6 +148,15 @@ pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// What came of several steps of which none keeps the others from being tried. Of several errors it is the one whose
+/// [`Class`] matters most: an object that waits for an edit must not keep others from another try.
+///
+/// # Errors
+/// One of those in `results`.
+pub fn all<E: Classified>(results: impl IntoIterator<Item = Result<(), E>>) -> Result<(), E> {
+    results.into_iter().filter_map(Result::err).max_by_key(Classified::class).map_or(Ok(()), Err)
 }
 
 /// An error and everything that caused it, on one line: `failed to create x: refused: no route`.
@@ -202,6 +223,29 @@ mod tests {
         assert_eq!(answer(409, "x").class(), Class::Conflict);
         assert_eq!(answer(422, "x").class(), Class::Invalid);
         assert_eq!(answer(500, "x").class(), Class::Transient);
+    }
+
+    #[test]
+    fn what_is_gone_when_it_is_patched_is_a_conflict_and_where_something_cannot_be_created_is_not() {
+        let class = |verb| {
+            let Error::Request { noun, source, .. } = answer(404, "x") else { panic!() };
+            Error::Request { verb, noun, source }.class()
+        };
+        assert_eq!([PATCH, PATCH_STATUS, "create", "list"].map(class), {
+            [Class::Conflict, Class::Conflict, Class::Transient, Class::Transient]
+        });
+    }
+
+    #[test]
+    fn of_several_errors_the_one_that_is_tried_again_counts() {
+        let of = |codes: &[u16]| {
+            let results = codes.iter().map(|code| if *code == 200 { Ok(()) } else { Err(answer(*code, "x")) });
+            all(results).err().and_then(|error| error.code())
+        };
+        assert_eq!(of(&[200, 200]), None);
+        assert_eq!(of(&[422, 409]), Some(409));
+        assert_eq!(of(&[409, 500, 422, 200]), Some(500));
+        assert_eq!(of(&[200, 422]), Some(422));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Writing what changed, and only that.
 //!
-//! Every write is a JSON merge patch that carries the object's uid and resource version: who
+//! Objects are changed by JSON merge patches that carry their uid and resource version: who
 //! decided on a stale object gets a conflict and decides again, and since a merge patch replaces
 //! lists whole, that is what keeps two writers of `conditions` from undoing each other. A patch
-//! that would change nothing is not sent. (Server-side apply and strategic merge patches are not
+//! that would change nothing is not sent. Where the other side grants no patch, an object is replaced
+//! as a whole, guarded the same way. (Server-side apply and strategic merge patches are not
 //! used: OCM's RBAC and its gRPC service know merge patches only.)
 
 use std::fmt::Debug;
@@ -17,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error::{Error, Result, ResultExt as _, found},
+    error::{Error, PATCH, PATCH_STATUS, Result, ResultExt as _, found},
     watch::ObjectKey,
 };
 
@@ -29,24 +30,24 @@ impl<K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debu
 /// none and nothing was sent, else the object as the server now has it.
 ///
 /// # Errors
-/// [`Error::Request`]; a conflict when the object is no longer what `old` says.
+/// [`Error::Request`]; a conflict when the object is no longer what `old` says, or gone.
 pub async fn patch_status<K: Writable>(api: &Api<K>, old: &K, new: &K) -> Result<Option<K>> {
     let Some(patch) = patch_of(old, new, &["status"])? else { return Ok(None) };
     let name = name_of(old)?;
     let patched = api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    patched.map(Some).while_trying_to("patch the status of", || describe(old))
+    patched.map(Some).while_trying_to(PATCH_STATUS, || describe(old))
 }
 
 /// Writes the difference between everything but the `status` of two versions of an object; `None`
 /// when there is none and nothing was sent, else the object as the server now has it.
 ///
 /// # Errors
-/// [`Error::Request`]; a conflict when the object is no longer what `old` says.
+/// [`Error::Request`]; a conflict when the object is no longer what `old` says, or gone.
 pub async fn patch<K: Writable>(api: &Api<K>, old: &K, new: &K) -> Result<Option<K>> {
     let Some(patch) = patch_of(old, new, &[])? else { return Ok(None) };
     let name = name_of(old)?;
     let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    patched.map(Some).while_trying_to("patch", || describe(old))
+    patched.map(Some).while_trying_to(PATCH, || describe(old))
 }
 
 /// The merge patch from one version of an object to another, in the given sections or, when none

@@ -3,22 +3,28 @@
 //! An add-on that placements install is created with the cluster's annotations of the add-on group. When one of these
 //! changes on the cluster, it changes on the add-ons too. What only the add-on has stays: OCM takes away even what people
 //! put there themselves.
+//!
+//! Not carried is the annotation in which version v1beta1 keeps a deprecated field of the add-on itself: whoever may write
+//! to the cluster, as its agent may, could otherwise write that field.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
-    annotations::{ADDON_INSTALL_NAMESPACE, ADDON_PREFIX},
+    annotations::{ADDON_CONFIGURATION, ADDON_INSTALL_NAMESPACE, ADDON_PREFIX},
     cluster::v1::ManagedCluster,
 };
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, write};
+use ocm_runtime::{Cache, Change, Controller, Next, Wiring, error::all, write};
 
-use super::{index::Index, sources};
+use super::{
+    index::{Index, News},
+    sources,
+};
 use crate::{
     error::{Error, Result},
     registration::{self, Parts},
@@ -29,7 +35,8 @@ pub(crate) type Annotations = BTreeMap<String, String>;
 
 /// The annotations of a cluster that its add-ons get too.
 pub(crate) fn of_cluster(cluster: &ManagedCluster) -> Annotations {
-    let all = cluster.annotations().iter().filter(|(key, _)| key.starts_with(ADDON_PREFIX));
+    let is_carried = |key: &str| key.starts_with(ADDON_PREFIX) && key != ADDON_CONFIGURATION;
+    let all = cluster.annotations().iter().filter(|(key, _)| is_carried(key));
     all.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
@@ -55,8 +62,6 @@ pub(crate) struct AnnotationsController {
     index: Index,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
-    /// As they were before the first change that has not reached the add-ons yet, by cluster.
-    before: Arc<Mutex<BTreeMap<String, Annotations>>>,
 }
 
 /// What has changed on a cluster, and its add-ons.
@@ -77,7 +82,6 @@ impl AnnotationsController {
             index: parts.addon_index(),
             clusters: registration::sources::clusters(&parts.watches),
             addons: sources::addons(&parts.watches),
-            before: Arc::default(),
             parts: parts.clone(),
         }
     }
@@ -88,12 +92,6 @@ impl AnnotationsController {
         let written = write::patch(&api, old, new).await?;
         written.into_iter().for_each(|addon| self.addons.learn(addon));
         Ok(())
-    }
-
-    /// The next try begins where this one did.
-    fn put_back(&self, observed: &Observed) {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.insert(observed.cluster.clone(), observed.before.clone());
     }
 }
 
@@ -106,19 +104,22 @@ impl Controller for AnnotationsController {
     type Error = Error;
 
     fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        self.index.wire(wiring, |_| {});
-        let before = self.before.clone();
+        let (queue, outstanding) = (wiring.queue(), self.parts.outstanding.clone());
+        // An add-on that was not there yet when its cluster changed.
+        self.index.wire(wiring, move |news| match news {
+            News::Installation(key) if outstanding.has(&key.namespace) => queue.add(key.namespace.clone()),
+            _ => {}
+        });
+        let outstanding = self.parts.outstanding.clone();
         wiring.on(&self.clusters, move |change| {
-            let (name, old) = changed(change)?;
-            before.lock().unwrap_or_else(PoisonError::into_inner).entry(name.clone()).or_insert(old);
+            let (name, before) = changed(change)?;
+            outstanding.begin(&name, before);
             Some(name)
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let Some(before) = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(key) else {
-            return Ok(None);
-        };
+        let Some(before) = self.parts.outstanding.take(key) else { return Ok(None) };
         let after = self.clusters.named(key).map(|cluster| of_cluster(&cluster)).unwrap_or_default();
         let followers = self.index.ask(|index| index.followers_on(key));
         let addons = followers.iter().filter_map(|key| self.addons.get(key)).collect();
@@ -132,13 +133,13 @@ impl Controller for AnnotationsController {
     }
 
     async fn apply(&self, observed: &Observed, edits: Vec<Edit>) -> Result<()> {
-        let mut result = Ok(());
+        let mut results = Vec::new();
         for edit in &edits {
-            // One add-on that cannot be written does not keep the others from it.
-            result = result.and(self.write(edit).await);
+            results.push(self.write(edit).await);
         }
+        let result = all(results);
         if result.is_err() {
-            self.put_back(observed);
+            self.parts.outstanding.put_back(&observed.cluster, observed.before.clone());
         }
         result
     }
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn only_annotations_of_the_addon_group_are_carried() {
         let mut cluster = ManagedCluster::default();
-        *cluster.annotations_mut() = annotations(&[(HOST, "h"), ("example.com/x", "1")]);
+        *cluster.annotations_mut() = annotations(&[(HOST, "h"), ("example.com/x", "1"), (ADDON_CONFIGURATION, "{}")]);
         assert_eq!(of_cluster(&cluster), annotations(&[(HOST, "h")]));
     }
 }

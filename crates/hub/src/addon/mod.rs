@@ -15,6 +15,7 @@ pub(crate) mod annotations;
 pub(crate) mod facts;
 pub(crate) mod index;
 pub(crate) mod installation;
+pub(crate) mod outstanding;
 pub(crate) mod progression;
 pub(crate) mod refusal;
 pub(crate) mod sources;

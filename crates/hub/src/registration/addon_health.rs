@@ -13,7 +13,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions::{addon, cluster::AVAILABLE, status},
 };
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, conditions, error::found, write};
+use ocm_runtime::{Cache, Change, Controller, Next, Wiring, conditions, error::all, write};
 
 use super::{Parts, sources, status::condition};
 use crate::error::{Error, Result};
@@ -45,8 +45,7 @@ impl AddonHealthController {
     async fn tell(&self, (old, new): &Edit) -> Result<()> {
         let api: Api<ManagedClusterAddOn> =
             Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
-        // One that is gone needs to be told nothing.
-        let written = found(write::patch_status(&api, old, new).await)?.flatten();
+        let written = write::patch_status(&api, old, new).await?;
         written.into_iter().for_each(|addon| self.addons.learn(addon));
         Ok(())
     }
@@ -79,12 +78,11 @@ impl Controller for AddonHealthController {
     }
 
     async fn apply(&self, _: &Observed, edits: Vec<Edit>) -> Result<()> {
-        let mut result = Ok(());
+        let mut results = Vec::new();
         for edit in &edits {
-            // One add-on that cannot be written does not keep the others from it.
-            result = result.and(self.tell(edit).await);
+            results.push(self.tell(edit).await);
         }
-        result
+        all(results)
     }
 
     async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {

@@ -41,7 +41,10 @@ use ocm_api::components;
 use ocm_runtime::{Clock, Watches, events::Recorder};
 
 use self::writer::ClusterWriter;
-use crate::{HubConfig, addon::index::Index};
+use crate::{
+    HubConfig,
+    addon::{index::Index, outstanding::Outstanding},
+};
 
 /// How many clusters a controller works on at once. The API server is the limit, not this process.
 pub(crate) const WORKERS: usize = 8;
@@ -56,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) config: Arc<HubConfig>,
     clock: Clock,
     addons: Arc<OnceLock<Index>>,
+    /// What has changed on clusters and has not reached their add-ons yet.
+    pub(crate) outstanding: Outstanding,
 }
 
 impl fmt::Debug for Parts {
@@ -73,6 +78,7 @@ impl Parts {
             config: Arc::new(config),
             clock: clock.clone(),
             addons: Arc::default(),
+            outstanding: Outstanding::default(),
             client,
             watches,
         }

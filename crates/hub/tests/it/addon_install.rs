@@ -87,7 +87,7 @@ async fn an_addon_that_is_installed_by_hand_stays_and_gets_its_owner() -> Result
 #[tokio::test]
 async fn placements_take_over_from_hands_and_hands_from_placements() -> Result<()> {
     let (world, chosen, name) = following_one().await?;
-    world.wait_for_addon(&chosen, &name).await?;
+    let before = world.wait_for_addon(&chosen, &name).await?.uid();
     world.edit_management(&name, json!({"spec": {"installStrategy": {"type": "Manual", "placements": null}}})).await?;
     world.decide("p", 1, &[]).await?;
     let by_hand = world.cluster("hand").await?;
@@ -98,11 +98,10 @@ async fn placements_take_over_from_hands_and_hands_from_placements() -> Result<(
         Ok::<_, kube::Error>(status.install_progressions.is_empty())
     })
     .await?;
-    assert!(world.addons(&chosen).get_opt(&name).await?.is_some());
     world.decide("p", 1, &[&chosen]).await?;
     world.edit_management(&name, json!({"spec": world.following(&["p"])})).await?;
     world.wait_until_gone(&by_hand, &name).await?;
-    assert!(world.addons(&chosen).get_opt(&name).await?.is_some());
+    assert_eq!(world.addons(&chosen).get(&name).await?.uid(), before);
     Ok(())
 }
 
@@ -117,6 +116,7 @@ async fn an_addon_with_a_manager_of_its_own_is_left_alone() -> Result<()> {
     let elsewhere = world.cluster("own").await?;
     world.install(&elsewhere, &name, json!({})).await?;
     world.settle().await?;
+    world.outlast().await?;
     assert!(world.addons(&cluster).get_opt(&name).await?.is_none());
     let addon = world.addons(&elsewhere).get(&name).await?;
     assert!(owners(&addon).is_empty() && addon.status.is_none(), "{addon:?}");

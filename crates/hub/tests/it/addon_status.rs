@@ -6,7 +6,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use ocm_api::work::v1::ManifestWork;
-use ocm_testing::{eventually, unique};
+use ocm_testing::unique;
 use serde_json::{Value, json};
 
 use crate::addon_world::{AddonWorld, addon_world};
@@ -18,15 +18,6 @@ async fn installed(world: &AddonWorld, cluster: &str, prefix: &str) -> Result<St
     world.install(cluster, &name, json!({})).await?;
     world.wait_for_addon(cluster, &name).await?;
     Ok(name)
-}
-
-async fn wait_for_label(world: &AddonWorld, cluster: &str, addon: &str, expected: Option<&str>) -> Result<()> {
-    let key = format!("feature.open-cluster-management.io/addon-{addon}");
-    eventually(&format!("label {key} is {expected:?}"), || async {
-        let cluster = world.clusters().get(cluster).await?;
-        Ok::<_, kube::Error>(cluster.labels().get(&key).map(String::as_str) == expected)
-    })
-    .await
 }
 
 fn conditions(generation: i64) -> Value {
@@ -68,18 +59,18 @@ async fn labels_of_a_cluster_show_how_its_addons_fare() -> Result<()> {
     let world = addon_world().await?;
     let cluster = world.cluster("label").await?;
     let name = installed(&world, &cluster, "label").await?;
-    wait_for_label(&world, &cluster, &name, None).await?;
+    world.wait_for_label(&cluster, &name, None).await?;
     world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
-    wait_for_label(&world, &cluster, &name, Some("unreachable")).await?;
+    world.wait_for_label(&cluster, &name, Some("unreachable")).await?;
     for (status, label) in [("True", "available"), ("False", "unhealthy"), ("Unknown", "unreachable")] {
         world.say(&cluster, &name, "Available", status).await?;
-        wait_for_label(&world, &cluster, &name, Some(label)).await?;
+        world.wait_for_label(&cluster, &name, Some(label)).await?;
     }
     let key = format!("feature.open-cluster-management.io/addon-{name}");
     world.edit_cluster(&cluster, json!({"metadata": {"labels": { &key: "wrong", "env": "prod" }}})).await?;
-    wait_for_label(&world, &cluster, &name, Some("unreachable")).await?;
+    world.wait_for_label(&cluster, &name, Some("unreachable")).await?;
     world.uninstall(&cluster, &name).await?;
-    wait_for_label(&world, &cluster, &name, None).await?;
+    world.wait_for_label(&cluster, &name, None).await?;
     assert_eq!(world.clusters().get(&cluster).await?.labels()["env"], "prod");
     Ok(())
 }
@@ -91,7 +82,7 @@ async fn a_name_too_long_for_a_label_keeps_no_other_addon_from_its_label() -> Re
     world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
     world.install(&cluster, &"a".repeat(63), json!({})).await?;
     let name = installed(&world, &cluster, "short").await?;
-    wait_for_label(&world, &cluster, &name, Some("unreachable")).await
+    world.wait_for_label(&cluster, &name, Some("unreachable")).await
 }
 
 #[tokio::test]
@@ -101,17 +92,17 @@ async fn addons_of_a_silent_cluster_are_unknown_and_stay_so_until_somebody_knows
     let name = installed(&world, &cluster, "silent").await?;
     world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
     world.say(&cluster, &name, "Available", "True").await?;
-    wait_for_label(&world, &cluster, &name, Some("available")).await?;
+    world.wait_for_label(&cluster, &name, Some("available")).await?;
     let reason = "ManagedClusterLeaseUpdateStopped";
     world.say_of_cluster(&cluster, "Unknown", reason).await?;
     let message = world.wait_for_condition(&cluster, &name, "Available", "Unknown", reason).await?;
     assert_eq!(message, "m");
-    wait_for_label(&world, &cluster, &name, Some("unreachable")).await?;
+    world.wait_for_label(&cluster, &name, Some("unreachable")).await?;
     let later = installed(&world, &cluster, "later").await?;
     world.wait_for_condition(&cluster, &later, "Available", "Unknown", reason).await?;
     world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
     world.settle().await?;
     world.wait_for_condition(&cluster, &name, "Available", "Unknown", reason).await?;
     world.say(&cluster, &name, "Available", "True").await?;
-    wait_for_label(&world, &cluster, &name, Some("available")).await
+    world.wait_for_label(&cluster, &name, Some("available")).await
 }

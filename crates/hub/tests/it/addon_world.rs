@@ -3,7 +3,7 @@
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt as _,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use ocm_api::{
@@ -221,13 +221,52 @@ impl AddonWorld {
         .await
     }
 
-    /// Waits until the hub has done everything that was to be done before now: an add-on installed after it is configured.
+    /// Waits until a cluster's label of an add-on is this.
+    pub(crate) async fn wait_for_label(&self, cluster: &str, addon: &str, expected: Option<&str>) -> Result<()> {
+        let key = format!("feature.open-cluster-management.io/addon-{addon}");
+        eventually(&format!("label {key} is {expected:?}"), || async {
+            let cluster = self.clusters().get(cluster).await?;
+            Ok::<_, kube::Error>(cluster.labels().get(&key).map(String::as_str) == expected)
+        })
+        .await
+    }
+
+    /// Waits until an add-on has an annotation.
+    pub(crate) async fn wait_for_annotation(&self, cluster: &str, name: &str, key: &str, value: &str) -> Result<()> {
+        eventually(&format!("{name} on {cluster} has annotation {key}: {value}"), || async {
+            let addon = self.addons(cluster).get(name).await?;
+            Ok::<_, kube::Error>(addon.annotations().get(key).is_some_and(|found| found == value))
+        })
+        .await
+    }
+
+    /// Waits until the hub has done what was to be done before now: each of its controllers of add-ons has something to do
+    /// for an add-on that comes later, and has done it. What it leaves some time is another matter: [`outlast`].
+    ///
+    /// [`outlast`]: Self::outlast
     pub(crate) async fn settle(&self) -> Result<()> {
-        let (cluster, name) = (self.cluster("settle").await?, unique("later"));
-        self.create_management(&name, json!({})).await?;
-        self.install(&cluster, &name, json!({})).await?;
+        const NOTE: &str = "addon.open-cluster-management.io/note";
+        let (cluster, name, placement) = (self.cluster("settle").await?, unique("later"), unique("later"));
+        self.create_placement(&placement).await?;
+        // As one of the clusters never comes, the progress is not written at once but after the pause.
+        self.decide(&placement, 1, &[&cluster, "ghost"]).await?;
+        self.create_management(&name, self.following(&[&placement])).await?;
         self.wait_for_addon(&cluster, &name).await?;
-        Ok(())
+        self.wait_for_progress(&name, &placement, "True", "Progressing", "1 of 2").await?;
+        self.annotate(&cluster, json!({ NOTE: "x" })).await?;
+        self.wait_for_annotation(&cluster, &name, NOTE, "x").await?;
+        self.say_of_cluster(&cluster, "Unknown", "Settled").await?;
+        self.wait_for_condition(&cluster, &name, "Available", "Unknown", "Settled").await?;
+        self.wait_for_label(&cluster, &name, Some("unreachable")).await
+    }
+
+    /// Waits until the hub has deleted what no placement wanted before now: an add-on that is unwanted later is gone.
+    pub(crate) async fn outlast(&self) -> Result<()> {
+        let (cluster, name, placement) = (self.cluster("outlast").await?, unique("unwanted"), unique("unwanted"));
+        self.create_placement(&placement).await?;
+        self.create_management(&name, self.following(&[&placement])).await?;
+        self.install(&cluster, &name, json!({})).await?;
+        self.wait_until_gone(&cluster, &name).await
     }
 }
 

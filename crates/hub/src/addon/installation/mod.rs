@@ -75,20 +75,34 @@ impl InstallationController {
         Api::namespaced(self.parts.client.clone(), cluster)
     }
 
-    async fn create(&self, key: &ObjectKey, addon: &ManagedClusterAddOn) -> Result<Applied> {
-        match write::create(&self.api(&key.namespace), addon).await {
+    async fn create(&self, observed: &Observed, addon: &ManagedClusterAddOn) -> Result<Applied> {
+        match write::create(&self.api(&observed.key.namespace), addon).await {
             Ok(created) => {
                 self.addons.learn(created.clone());
+                self.catch_up(observed);
                 Ok(Applied::Present(Arc::new(created)))
             }
-            Err(error) => self.not_created(key, error),
+            Err(error) => self.not_created(&observed.key, error),
+        }
+    }
+
+    /// Annotations of the cluster may have changed while the add-on was being created with the former ones. The one who
+    /// carries them looks when the add-on's status is written.
+    fn catch_up(&self, observed: &Observed) {
+        let of =
+            |cluster: Option<&facts::Cluster>| cluster.map(|cluster| cluster.annotations.clone()).unwrap_or_default();
+        let name = &observed.key.namespace;
+        let now = self.cluster_facts.get(&ObjectKey::new("", name.clone()));
+        let used = of(observed.cluster.as_ref());
+        if used != of(now.as_ref()) {
+            self.parts.outstanding.begin(name, used);
         }
     }
 
     /// The cluster's namespace may be yet to come, or the API server may refuse the add-on for good.
     fn not_created(&self, key: &ObjectKey, error: ocm_runtime::Error) -> Result<Applied> {
-        if error.class() != Class::Conflict {
-            self.index.set_failure(key, chain(&error));
+        if let Some(failure) = failure(&error) {
+            self.index.set_failure(key, failure);
         }
         if error.is_not_found() { Ok(Applied::Silent(Next::Retry)) } else { Err(error.into()) }
     }
@@ -136,7 +150,7 @@ impl Controller for InstallationController {
         match plan {
             Plan::Nothing => Ok(Applied::Silent(Next::Change)),
             Plan::Wait(left) => Ok(Applied::Silent(Next::After(Duration::try_from(left).unwrap_or_default()))),
-            Plan::Create(addon) => self.create(&observed.key, &addon).await,
+            Plan::Create(addon) => self.create(observed, &addon).await,
             Plan::Delete(addon) => {
                 write::delete(&self.api(&observed.key.namespace), addon.as_ref()).await?;
                 Ok(Applied::Silent(Next::Change))
@@ -155,6 +169,20 @@ impl Controller for InstallationController {
             self.addons.learn(written);
         }
         Ok(Next::Change)
+    }
+}
+
+/// Why an add-on could not be created, for people; nothing for what passes by itself.
+fn failure(error: &ocm_runtime::Error) -> Option<String> {
+    match error.status() {
+        // It is said no longer once the watch has brought the add-on.
+        Some(status) if status.reason == "AlreadyExists" => Some(
+            "the add-on exists already, but this hub cannot read it: the hub's log says what is wrong with it; correct or \
+             delete it"
+                .into(),
+        ),
+        _ if error.class() == Class::Conflict => None,
+        _ => Some(chain(error)),
     }
 }
 

@@ -2,11 +2,12 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::core::Status;
 use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use ocm_runtime::{ObjectKey, conditions};
 use serde_json::{Value, json};
 
-use super::{GRACE, observe::Observed, plan::Plan, plan::plan, report::reported};
+use super::{GRACE, failure, observe::Observed, plan::Plan, plan::plan, report::reported};
 use crate::{
     addon::{
         facts::{Cluster, Work},
@@ -95,6 +96,18 @@ fn an_addon_that_asks_for_what_the_hub_cannot_do_is_not_created_and_one_that_is_
     assert_eq!(plan(&observed, now()), Plan::Nothing);
     observed.addon = Some(Arc::new(addon(json!({}))));
     assert!(matches!(plan(&observed, now()), Plan::Keep(..)));
+}
+
+#[test]
+fn an_addon_that_exists_and_cannot_be_read_is_told_and_a_conflict_is_not() {
+    let told = |code: u16, reason: &str| {
+        let status = Status::failure("no", reason).with_code(code).boxed();
+        let source = Box::new(kube::Error::Api(status));
+        failure(&ocm_runtime::Error::Request { verb: "create", noun: "a".into(), source })
+    };
+    assert!(told(409, "AlreadyExists").unwrap().contains("cannot read it"));
+    assert_eq!(told(409, "Conflict"), None);
+    assert_eq!(told(422, "Invalid").unwrap(), "failed to create a: no");
 }
 
 #[test]
