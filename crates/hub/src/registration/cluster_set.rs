@@ -1,11 +1,13 @@
 //! Says of every cluster set whether it has clusters, and how many.
 //!
 //! A set changes, or a cluster comes, goes or gets other labels → count the clusters the set selects → condition
-//! `ClusterSetEmpty`. Every cluster counts, accepted or not.
+//! `ClusterSetEmpty`. Every cluster counts, accepted or not. Where it cannot be understood which clusters belong to a set,
+//! the condition stays as it was and its message says why.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
@@ -15,6 +17,7 @@ use ocm_api::{
 use ocm_runtime::{
     Cache, Change, Controller, Next, Wiring,
     conditions::{self, Finding},
+    error::chain,
     watch::View,
     write,
 };
@@ -35,7 +38,8 @@ pub(crate) struct ClusterSetController {
 #[derive(Debug)]
 pub(crate) struct Observed {
     set: Arc<ManagedClusterSet>,
-    members: usize,
+    /// Or why they could not be counted.
+    members: Result<usize>,
 }
 
 impl ClusterSetController {
@@ -50,8 +54,8 @@ impl Controller for ClusterSetController {
     const NAME: &'static str = "cluster-set";
     type Key = String;
     type Observed = Observed;
-    type Plan = Finding;
-    type Applied = Finding;
+    type Plan = Condition;
+    type Applied = Condition;
     type Error = Error;
 
     fn wire(&self, wiring: &mut Wiring<'_, String>) {
@@ -62,34 +66,49 @@ impl Controller for ClusterSetController {
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
-        let membership = Membership::of(&set)?;
-        let members = self.labels.read(|all| all.values().filter(|labels| membership.includes(labels)).count());
-        Ok(Some(Observed { set, members }))
+        let count = |membership: Membership| {
+            self.labels.read(|all| all.values().filter(|labels| membership.includes(labels)).count())
+        };
+        Ok(Some(Observed { members: Membership::of(&set).map(count), set }))
     }
 
-    fn plan(observed: &Observed, _: Timestamp) -> Finding {
-        match observed.members {
-            0 => Finding::is_true(EMPTY, reasons::NO_CLUSTER_MATCHED, "No ManagedCluster belongs to this set"),
-            1 => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, "1 ManagedCluster belongs to this set"),
-            n => {
-                Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, format!("{n} ManagedClusters belong to this set"))
-            }
+    fn plan(observed: &Observed, now: Timestamp) -> Condition {
+        match &observed.members {
+            Ok(members) => counted(*members).at(now, None),
+            Err(error) => uncounted(&observed.set, error, now),
         }
     }
 
-    async fn apply(&self, _: &Observed, finding: Finding) -> Result<Finding> {
-        Ok(finding)
+    async fn apply(&self, _: &Observed, condition: Condition) -> Result<Condition> {
+        Ok(condition)
     }
 
-    async fn report(&self, observed: &Observed, finding: Finding, now: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, condition: Condition, _: Timestamp) -> Result<Next> {
         let mut new = ManagedClusterSet::clone(&observed.set);
-        conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
+        conditions::put(&mut new.status.get_or_insert_default().conditions, condition);
         let api: Api<ManagedClusterSet> = Api::all(self.parts.client.clone());
         if let Some(written) = write::patch_status(&api, &observed.set, &new).await? {
             self.sets.learn(written);
         }
         Ok(Next::Change)
     }
+}
+
+fn counted(members: usize) -> Finding {
+    match members {
+        0 => Finding::is_true(EMPTY, reasons::NO_CLUSTER_MATCHED, "No ManagedCluster belongs to this set"),
+        1 => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, "1 ManagedCluster belongs to this set"),
+        n => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, format!("{n} ManagedClusters belong to this set")),
+    }
+}
+
+/// The condition as it was, with what is to be corrected.
+fn uncounted(set: &ManagedClusterSet, error: &Error, now: Timestamp) -> Condition {
+    let known = set.status.as_ref().and_then(|status| conditions::find(&status.conditions, EMPTY));
+    let mut condition = known.cloned().unwrap_or_else(|| counted(0).at(now, None));
+    condition.message =
+        format!("The clusters of this set cannot be counted: {}. Correct spec.clusterSelector", chain(error));
+    condition
 }
 
 /// The sets whose number of clusters a change of a cluster changes.
@@ -114,7 +133,10 @@ fn differs(set: &ManagedClusterSet, before: Option<&Labels>, after: Option<&Labe
 
 #[cfg(test)]
 mod tests {
-    use ocm_api::{cluster::v1beta2::ManagedClusterSetSpec, labels::CLUSTER_SET};
+    use ocm_api::{
+        cluster::v1beta2::{ManagedClusterSetSpec, SelectorType},
+        labels::CLUSTER_SET,
+    };
 
     use super::*;
     use crate::registration::testing::now;
@@ -123,16 +145,35 @@ mod tests {
         ManagedClusterSet::new(name, ManagedClusterSetSpec::default())
     }
 
-    fn said(members: usize) -> (&'static str, String) {
-        let finding = ClusterSetController::plan(&Observed { set: Arc::new(set("s")), members }, now());
-        (finding.reason, format!("{}: {}", finding.status, finding.message))
+    fn said_of(set: ManagedClusterSet, members: Result<usize>) -> (String, String) {
+        let condition = ClusterSetController::plan(&Observed { set: Arc::new(set), members }, now());
+        (condition.reason, format!("{}: {}", condition.status, condition.message))
+    }
+
+    fn said(members: usize) -> (String, String) {
+        said_of(set("s"), Ok(members))
     }
 
     #[test]
     fn a_set_says_how_many_clusters_it_has() {
-        assert_eq!(said(0), ("NoClusterMatched", "True: No ManagedCluster belongs to this set".into()));
-        assert_eq!(said(1), ("ClustersSelected", "False: 1 ManagedCluster belongs to this set".into()));
-        assert_eq!(said(7), ("ClustersSelected", "False: 7 ManagedClusters belong to this set".into()));
+        assert_eq!(said(0), ("NoClusterMatched".into(), "True: No ManagedCluster belongs to this set".into()));
+        assert_eq!(said(1), ("ClustersSelected".into(), "False: 1 ManagedCluster belongs to this set".into()));
+        assert_eq!(said(7), ("ClustersSelected".into(), "False: 7 ManagedClusters belong to this set".into()));
+    }
+
+    #[test]
+    fn a_selector_that_cannot_be_read_is_named_and_changes_nothing_else() {
+        let mut unread = set("s");
+        unread.spec.cluster_selector.selector_type = SelectorType::Other("Newer".into());
+        let said = |set: &ManagedClusterSet| said_of(set.clone(), Membership::of(set).map(|_| 0));
+        let (reason, message) = said(&unread);
+        assert_eq!(reason, "NoClusterMatched");
+        assert!(message.starts_with("True: The clusters of this set cannot be counted: "), "{message}");
+        assert!(message.contains("\"Newer\" is not known. Correct spec.clusterSelector"), "{message}");
+        conditions::put(&mut unread.status.get_or_insert_default().conditions, counted(7).at(now(), None));
+        let (reason, message) = said(&unread);
+        assert_eq!(reason, "ClustersSelected");
+        assert!(message.starts_with("False: The clusters of this set cannot be counted: "), "{message}");
     }
 
     #[test]
