@@ -31,6 +31,11 @@ pub(crate) fn of_all(management: &ClusterManagementAddOn) -> Option<String> {
     }
 }
 
+/// Whether a ClusterManagementAddOn names a default configuration.
+pub(crate) fn has_default(management: &ClusterManagementAddOn) -> bool {
+    management.spec.supported_configs.iter().any(|config| asked_default(config).is_some())
+}
+
 /// What a ClusterManagementAddOn asks for on the clusters of its placement at `index`.
 pub(crate) fn of_placement(
     management: &ClusterManagementAddOn,

@@ -8,7 +8,7 @@ use ocm_api::{
 };
 use ocm_runtime::conditions::{self, Finding};
 
-use crate::addon::index::Progress;
+use crate::addon::{index::Progress, refusal};
 
 /// The add-on with a status that says how it goes.
 pub(super) fn plan(
@@ -21,6 +21,10 @@ pub(super) fn plan(
     let entries: Vec<_> = progress.iter().map(|progress| entry(old, progress, now)).collect();
     if entries != old {
         new.status.get_or_insert_default().install_progressions = entries;
+    }
+    if let Some(status) = new.status.as_mut().filter(|_| !refusal::has_default(management)) {
+        // Another hub's, of a default that is gone.
+        status.default_config_references.clear();
     }
     new
 }
@@ -137,6 +141,15 @@ mod tests {
         let mut old = plan(&management("a", json!({})), &[progress(1, 1)], now());
         let entry = &mut old.status.as_mut().unwrap().install_progressions[0];
         entry.config_references = serde_json::from_value(json!([{"resource": "r"}])).unwrap();
+        let status = old.status.as_mut().unwrap();
+        status.default_config_references = serde_json::from_value(json!([{"resource": "r"}])).unwrap();
+        let defaults = |old: &ClusterManagementAddOn| {
+            plan(old, &[progress(1, 1)], now()).status.unwrap().default_config_references.len()
+        };
+        let mut asking = old.clone();
+        asking.spec =
+            management("a", json!({"supportedConfigs": [{"resource": "r", "defaultConfig": {"name": "x"}}]})).spec;
+        assert_eq!((defaults(&asking), defaults(&old)), (1, 0));
         let refused = Progress { refusal: Some("spec.x".into()), ..progress(1, 1) };
         let references = |progress: Progress| {
             plan(&old, &[progress], now()).status.unwrap().install_progressions[0].config_references.len()
