@@ -2,7 +2,8 @@
 //! helloworld with its manager until each has the work that deploys it.
 //!
 //! One real hub, and clusters without agents: what is measured is the hub and the manager, as processes under their own
-//! service accounts. The same writes are first made by a bare client ([`floor`]).
+//! service accounts. The same writes are first made by bare clients under the same
+//! accounts ([`floor`]).
 
 mod floor;
 mod objects;
@@ -18,7 +19,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Api, Client, Config, Resource, ResourceExt as _,
     api::ListParams,
-    config::KubeConfigOptions,
+    config::{KubeConfigOptions, Kubeconfig},
     core::PartialObjectMeta,
     runtime::{WatchStreamExt as _, watcher},
 };
@@ -59,7 +60,7 @@ struct Bench {
 /// Enables both add-ons on so many clusters.
 pub(crate) async fn measure(count: usize) -> Result<()> {
     let bench = Bench::prepare(count).await?;
-    let floor = Floor { client: &bench.client, clusters: &bench.clusters };
+    let floor = bench.floor().await?;
     // The first writes of a kind wait until the API server has set itself up for it.
     floor.run(AT_A_TIME.min(count), Writes::Deployed).await?;
     let configured = floor.run(count, Writes::Configured).await?;
@@ -76,6 +77,11 @@ pub(crate) async fn measure(count: usize) -> Result<()> {
         print_memory(process, &format!("with 2 add-ons on {count} clusters"))?;
     }
     Ok(())
+}
+
+async fn connect(login: Kubeconfig) -> Result<Client> {
+    let config = Config::from_custom_kubeconfig(login, &KubeConfigOptions::default()).await?;
+    Ok(ocm_runtime::client::connect(&config, "ocm-bench")?)
 }
 
 fn print_figures(figure: &str, product: Duration, floor: Duration) {
@@ -109,13 +115,24 @@ impl Bench {
         let plane = ControlPlane::builder().name("addon-hub").audit(true).start().await?;
         product::install_hub(&plane, &product::ocm_binary()?).await?;
         plane.apply_yaml(HELLOWORLD_MANIFESTS).await?;
-        let config = Config::from_custom_kubeconfig(plane.admin_config(), &KubeConfigOptions::default()).await?;
-        let client = ocm_runtime::client::connect(&config, "ocm-bench")?;
+        let client = connect(plane.admin_config()).await?;
         let clusters: Vec<_> = (0..count).map(|index| format!("cluster-{index:04}")).collect();
         let creations = stream::iter(&clusters).map(|cluster| create_cluster(&client, cluster));
         creations.buffer_unordered(AT_A_TIME).try_collect::<()>().await?;
         let folder = TempDir::new("addons")?;
         Ok(Self { client, clusters, plane, folder })
+    }
+
+    /// Bare clients under the accounts of hub and manager.
+    async fn floor(&self) -> Result<Floor<'_>> {
+        let hub = self.client_as("open-cluster-management-hub", "hub-controller-sa").await?;
+        let manager = self.client_as("open-cluster-management", "helloworld-manager").await?;
+        Ok(Floor { hub, manager, admin: &self.client, clusters: &self.clusters })
+    }
+
+    async fn client_as(&self, namespace: &str, account: &str) -> Result<Client> {
+        let login = self.plane.kubeconfig_for_service_account(namespace, account).await?;
+        connect(login).await
     }
 
     /// Waits until the hub has put its finalizer and its taint on every cluster.

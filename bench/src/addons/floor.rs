@@ -1,17 +1,30 @@
-//! The same writes by a bare client: what the control plane allows.
+//! The same writes by bare clients: what the control plane allows.
+//!
+//! Each write is made under the account of the process that makes it otherwise. An API server checks for each role and
+//! binding that whoever makes it may grant what it says, and for each owner that he may keep it from going; an
+//! administrator would be spared of that.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::rbac::v1::{Role, RoleBinding},
+};
 use kube::{
-    Api, Client,
+    Api, Client, Resource, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels, work::v1::ManifestWork};
+use ocm_api::{
+    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    labels,
+    work::v1::ManifestWork,
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::objects::create;
 use crate::AT_A_TIME;
 
 /// Name of everything that is written.
@@ -26,55 +39,97 @@ pub(super) enum Writes {
     Deployed,
 }
 
+/// Who writes, and where.
 pub(super) struct Floor<'a> {
-    pub(super) client: &'a Client,
+    pub(super) hub: Client,
+    pub(super) manager: Client,
+    pub(super) admin: &'a Client,
     pub(super) clusters: &'a [String],
 }
 
 impl Floor<'_> {
     /// Makes the writes for so many clusters, and takes them back; how long the first took.
     pub(super) async fn run(&self, count: usize, writes: Writes) -> Result<Duration> {
+        let managements: Api<ClusterManagementAddOn> = Api::all(self.admin.clone());
+        create(&managements, NAME, json!({"installStrategy": {"type": "Manual"}})).await?;
         let clusters = &self.clusters[..count];
+        let owner = owner(&managements.get(NAME).await?);
         let started = Instant::now();
-        let all = stream::iter(clusters).map(|cluster| self.write(cluster, writes));
+        let all = stream::iter(clusters).map(|cluster| self.write(cluster, &owner, writes));
         all.buffer_unordered(AT_A_TIME).try_collect::<()>().await?;
         let took = started.elapsed();
         let all = stream::iter(clusters).map(|cluster| self.clean(cluster, writes));
         all.buffer_unordered(AT_A_TIME).try_collect::<()>().await?;
+        managements.delete(NAME, &DeleteParams::default()).await?;
         Ok(took)
     }
 
-    fn api<K>(&self, cluster: &str) -> Api<K>
-    where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    {
-        Api::namespaced(self.client.clone(), cluster)
+    async fn write(&self, cluster: &str, owner: &Value, writes: Writes) -> Result<()> {
+        let addon = self.write_as_hub(cluster, owner).await?;
+        if writes == Writes::Deployed {
+            self.write_as_manager(cluster, &self::owner(&addon)).await?;
+        }
+        Ok(())
     }
 
-    async fn write(&self, cluster: &str, writes: Writes) -> Result<()> {
-        let addons: Api<ManagedClusterAddOn> = self.api(cluster);
-        addons.create(&PostParams::default(), &serde_json::from_value(object(&json!({})))?).await?;
+    async fn write_as_hub(&self, cluster: &str, owner: &Value) -> Result<ManagedClusterAddOn> {
+        let addons: Api<ManagedClusterAddOn> = namespaced(&self.hub, cluster);
+        let addon = addons.create(&PostParams::default(), &read(owned(object(&json!({})), owner))?).await?;
         addons.patch_status(NAME, &PatchParams::default(), &Patch::Merge(said_by_hub())).await?;
-        if writes == Writes::Deployed {
-            let post = PostParams::default();
-            self.api::<Role>(cluster).create(&post, &serde_json::from_value(role())?).await?;
-            self.api::<RoleBinding>(cluster).create(&post, &serde_json::from_value(role_binding())?).await?;
-            self.api::<ManifestWork>(cluster).create(&post, &serde_json::from_value(work())?).await?;
-            addons.patch_status(NAME, &PatchParams::default(), &Patch::Merge(said_by_manager(cluster))).await?;
-        }
+        Ok(addon)
+    }
+
+    async fn write_as_manager(&self, cluster: &str, owner: &Value) -> Result<()> {
+        let (client, post) = (&self.manager, PostParams::default());
+        namespaced::<Role>(client, cluster).create(&post, &read(owned(role(), owner))?).await?;
+        namespaced::<RoleBinding>(client, cluster).create(&post, &read(owned(role_binding(), owner))?).await?;
+        namespaced::<ManifestWork>(client, cluster).create(&post, &read(owned(work(), owner))?).await?;
+        let said = Patch::Merge(said_by_manager(cluster));
+        namespaced::<ManagedClusterAddOn>(client, cluster).patch_status(NAME, &PatchParams::default(), &said).await?;
         Ok(())
     }
 
     async fn clean(&self, cluster: &str, writes: Writes) -> Result<()> {
-        let delete = DeleteParams::default();
-        self.api::<ManagedClusterAddOn>(cluster).delete(NAME, &delete).await?;
+        self.delete::<ManagedClusterAddOn>(cluster).await?;
         if writes == Writes::Deployed {
-            self.api::<Role>(cluster).delete(NAME, &delete).await?;
-            self.api::<RoleBinding>(cluster).delete(NAME, &delete).await?;
-            self.api::<ManifestWork>(cluster).delete(NAME, &delete).await?;
+            self.delete::<Role>(cluster).await?;
+            self.delete::<RoleBinding>(cluster).await?;
+            self.delete::<ManifestWork>(cluster).await?;
         }
         Ok(())
     }
+
+    /// Garbage collection may have been there first.
+    async fn delete<K>(&self, cluster: &str) -> Result<()>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        match namespaced::<K>(self.admin, cluster).delete(NAME, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            answer => Ok(answer.map(|_| ())?),
+        }
+    }
+}
+
+fn namespaced<K>(client: &Client, cluster: &str) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    Api::namespaced(client.clone(), cluster)
+}
+
+fn read<K: DeserializeOwned>(object: Value) -> Result<K> {
+    Ok(serde_json::from_value(object)?)
+}
+
+fn owner<K: Resource<DynamicType = ()>>(object: &K) -> Value {
+    json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "name": object.name_any(), "uid": object.uid(),
+        "blockOwnerDeletion": true})
+}
+
+fn owned(mut object: Value, owner: &Value) -> Value {
+    object["metadata"]["ownerReferences"] = json!([owner]);
+    object
 }
 
 fn object(spec: &Value) -> Value {
