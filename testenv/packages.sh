@@ -1,64 +1,80 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a node for tests needs (`make test-node`), and says which and why. What is there
-# already is left alone. Without root it installs nothing and says what to do.
+# Installs the Debian packages of what a node for tests needs (`make test-node`) and node.txt lists, and says which and
+# why. Programs that are there already, wherever they come from, are left alone, and nothing is removed. Without root it
+# installs nothing and says what to do.
 #
 #   packages.sh         installs what is missing
 #   packages.sh list    prints the packages, one a line
 #
-# Debian starts containerd and docker-registry as services of the machine where it has systemd. Nodes for tests do not
-# use those: each starts its own, in namespaces of its own. Stop them with `systemctl disable --now` if nothing else
-# needs them.
+# Debian would start containerd and docker-registry as services of the machine. Nodes for tests do not use those: each
+# starts its own, in namespaces of its own. So services that come with this are neither started nor enabled.
 set -euo pipefail
-
-reasons=(
-  "containerd: runs the containers of pods"
-  "runc: starts each of them"
-  "containernetworking-plugins: connects pods to the machine"
-  "iptables: the plugin for ports of the machine calls it"
-  "nftables: kube-proxy's rules for services"
-  "iproute2: sets up the network of a node's namespaces"
-  "docker-registry: the registry on loopback that images with pull policy Always come from"
-  "busybox-static: what the images busybox and pause are packed from"
-)
-packages=("${reasons[@]%%:*}")
+needs=$(cd "$(dirname "$0")" && pwd)/node.txt
+# Not everybody's has the folders of root's programs.
+PATH=$PATH:/usr/sbin:/sbin
 
 if [ "${1:-}" = list ]; then
-  printf '%s\n' "${packages[@]}"
+  awk '!/^#/ { print $2 }' "$needs" | sort -u
   exit 0
 fi
 
-if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "testenv: this machine has no apt; a node needs these programs of Debian's packages by other means:" >&2
-  printf '  %s\n' "${reasons[@]}" >&2
-  echo "hint: what is missing is named when the node starts" >&2
-  exit 0
-fi
+is_there() {
+  case $1 in
+    /*) [ -e "$1" ] ;;
+    # Only a static one can be packed. Not `grep -q`, whose end would be ldd's.
+    busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" 2>/dev/null | grep '=>' >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
 
 missing=()
-for reason in "${reasons[@]}"; do
-  status=$(dpkg-query --show --showformat '${db:Status-Status}' "${reason%%:*}" 2>/dev/null || true)
-  if [ "$status" != installed ]; then missing+=("$reason"); fi
-done
+packages=()
+while read -r program package reason; do
+  if [ "$program" = "#" ] || is_there "$program"; then continue; fi
+  missing+=("$program (package $package): $reason")
+  if [[ " ${packages[*]} " != *" $package "* ]]; then packages+=("$package"); fi
+done <"$needs"
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 
-echo "testenv: a node needs packages that are not installed:" >&2
+echo "testenv: a node needs what is not there:" >&2
 printf '  %s\n' "${missing[@]}" >&2
+if ! command -v apt-get >/dev/null; then
+  echo "testenv: this machine has no apt, so it has to come by other means; what is missing is named again when a node starts" >&2
+  exit 0
+fi
 if [ "$(id -u)" != 0 ]; then
-  echo "error: only root can install them" >&2
+  echo "error: only root can install it" >&2
   echo "hint: run \`sudo $0\`, or ask whoever runs this machine for:" >&2
-  echo "      apt-get install --no-install-recommends ${missing[*]%%:*}" >&2
+  echo "      apt-get install --no-install-recommends --no-remove ${packages[*]}" >&2
   exit 1
 fi
 
-install() {
-  DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "${missing[@]%%:*}" >&2
-}
 # The lists may be as old as the machine's image, and name versions that are no longer on the mirror.
 if ! apt-get update --quiet >&2; then
   echo "testenv: the package lists could not be updated, trying with those that are there" >&2
 fi
-if ! install; then
+
+removed=$(apt-get install --simulate --no-install-recommends "${packages[@]}" 2>/dev/null | awk '$1 == "Remv" { print $2 }') || true
+if [ -n "$removed" ]; then
+  echo "error: ${packages[*]} cannot be installed without removing" $removed >&2
+  echo "hint: if nothing else needs that, remove it by hand, then run $0 again" >&2
+  exit 1
+fi
+
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap 'rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+fi
+if ! DEBIAN_FRONTEND=noninteractive \
+  apt-get install --yes --quiet --no-install-recommends --no-remove "${packages[@]}" >&2; then
   echo "error: the packages could not be installed" >&2
   echo "hint: check /etc/apt/sources.list and the connection to the mirror, then run $0 again" >&2
   exit 1
 fi
+for service in containerd docker-registry; do
+  if [[ " ${packages[*]} " != *" $service "* ]] || ! command -v systemctl >/dev/null; then continue; fi
+  systemctl disable --quiet "$service" >&2 || true
+  echo "testenv: the service $service is not enabled; \`systemctl enable --now $service\` does that, should anything need it" >&2
+done

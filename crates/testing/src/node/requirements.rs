@@ -4,32 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::config::CNI_PLUGINS;
+use super::images;
 use crate::Assets;
 
-/// A program and the Debian package it is in.
-struct Program {
-    name: &'static str,
-    package: &'static str,
-}
-
-const fn program(name: &'static str, package: &'static str) -> Program {
-    Program { name, package }
-}
-
-const PROGRAMS: &[Program] = &[
-    program("unshare", "util-linux"),
-    program("setpriv", "util-linux"),
-    program("mount", "mount"),
-    program("ip", "iproute2"),
-    program("nft", "nftables"),
-    program("containerd", "containerd"),
-    program("containerd-shim-runc-v2", "containerd"),
-    program("ctr", "containerd"),
-    program("runc", "runc"),
-    program("docker-registry", "docker-registry"),
-    program("busybox", "busybox-static"),
-];
+/// What is needed, line by line: a program or the path of a file, the Debian package it is in, and what for.
+const NEEDS: &str = include_str!("../../../../testenv/node.txt");
 
 /// The parts of Kubernetes that only a node needs.
 pub(super) const BINARIES: [&str; 3] = ["kubelet", "kube-proxy", "kube-scheduler"];
@@ -52,6 +31,7 @@ pub fn check() -> Result<()> {
     let root = rustix::process::geteuid().is_root();
     let machine = Machine { root, path: search_path(), top: PathBuf::from("/") };
     let mut missing = machine.missing();
+    missing.extend(packs_busybox().err().map(|error| format!("{error:#}")));
     missing.extend(BINARIES.iter().filter_map(|binary| built(binary).err()).map(|error| format!("{error:#}")));
     // Where the binaries are may be what cannot be found out, and that is one thing, not three.
     missing.dedup();
@@ -61,11 +41,27 @@ pub fn check() -> Result<()> {
     bail!("a node cannot run here:\n- {}", missing.join("\n- "))
 }
 
+/// Names of programs or paths of files, and their packages.
+fn needs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = NEEDS.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?, words.next()?))
+    })
+}
+
+/// A dynamic busybox is there, and cannot be packed. That none is there has been said.
+fn packs_busybox() -> Result<()> {
+    let Ok(path) = find("busybox") else { return Ok(()) };
+    let packed = images::pause()?.write(&mut std::io::sink());
+    packed.with_context(|| format!("{} cannot be packed (package busybox-static): {INSTALL}", path.display()))
+}
+
 fn built(binary: &str) -> Result<PathBuf> {
     Assets::discover()?.find(binary)
 }
 
-/// Where a program of [`PROGRAMS`] is.
+/// Where a program of [`NEEDS`] is.
 pub(super) fn find(name: &str) -> Result<PathBuf> {
     let found = search_path().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
     found.with_context(|| format!("{name} is not there: {INSTALL}"))
@@ -79,20 +75,19 @@ fn search_path() -> Vec<PathBuf> {
 
 impl Machine {
     fn missing(&self) -> Vec<String> {
-        let programs = PROGRAMS
-            .iter()
-            .filter(|program| !self.has(program.name))
-            .map(|program| format!("{} is not there (package {}): {INSTALL}", program.name, program.package));
-        let plugins = Path::new(CNI_PLUGINS).join("ptp");
-        let plugins = (!self.holds(&plugins))
-            .then(|| format!("{} is not there (package containernetworking-plugins): {INSTALL}", plugins.display()));
+        let programs = needs()
+            .filter(|(name, _)| !self.has(name))
+            .map(|(name, package)| format!("{name} is not there (package {package}): {INSTALL}"));
         let kernel = KERNEL.iter().filter(|(file, ..)| !self.holds(Path::new(file)));
         let kernel = kernel.map(|(_, lacks, remedy)| format!("the kernel lacks {lacks}: {remedy}"));
         let root = (!self.root).then(not_root);
-        root.into_iter().chain(programs).chain(plugins).chain(kernel).collect()
+        root.into_iter().chain(programs).chain(kernel).collect()
     }
 
     fn has(&self, program: &str) -> bool {
+        if program.starts_with('/') {
+            return self.holds(Path::new(program));
+        }
         self.path.iter().any(|folder| folder.join(program).is_file())
     }
 
@@ -108,30 +103,33 @@ const KERNEL: &[(&str, &str, &str)] = &[
     ("/sys/fs/cgroup", "control groups", "use one built with CONFIG_CGROUPS, and mount them at /sys/fs/cgroup"),
 ];
 
-/// The very command again, since what it is started with may have been built by `make` as somebody else.
 fn not_root() -> String {
-    let words: Vec<_> = std::env::args().collect();
-    let again = Assets::discover().and_then(|assets| assets.find(BINARIES[0])).ok();
-    let assets =
-        again.as_deref().and_then(Path::parent).map(|folder| format!("KUBEBUILDER_ASSETS={} ", folder.display()));
-    format!(
-        "this is not root, who alone may make network namespaces, mounts and packet rules: run\n    sudo {}{}",
-        assets.unwrap_or_default(),
-        words.join(" ")
-    )
+    let again = again(std::env::args(), |variable| std::env::var(variable).ok());
+    format!("this is not root, who alone may make network namespaces, mounts and packet rules: run\n    {again}")
+}
+
+/// The very command again, since what it is started with may have been built by `make` as somebody else, whose binaries of
+/// Kubernetes are not where root's would be.
+fn again(command: impl Iterator<Item = String>, variable: impl Fn(&str) -> Option<String>) -> String {
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(format!("{}/.cache", variable("HOME")?)));
+    let set = [("KUBEBUILDER_ASSETS", variable("KUBEBUILDER_ASSETS")), ("XDG_CACHE_HOME", cache)];
+    let set = set.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    ["sudo", "env"].into_iter().map(str::to_owned).chain(set).chain(command).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::TempDir;
+    use crate::node::config::CNI_PLUGINS;
 
     #[test]
     fn everything_that_is_missing_is_named_with_its_remedy() {
         let top = TempDir::new("machine").unwrap();
         let machine = Machine { root: false, path: vec![top.path().to_owned()], top: top.path().to_owned() };
         let missing = machine.missing().join("\n");
-        for part in ["sudo", "docker-registry", "busybox-static", "containernetworking-plugins", "CONFIG_CGROUPS"] {
+        for part in ["sudo", "docker-registry", "iptables", "busybox-static", "/usr/lib/cni/portmap", "CONFIG_CGROUPS"]
+        {
             assert!(missing.contains(part), "{part} is not in: {missing}");
         }
         assert!(missing.contains("testenv/packages.sh"), "{missing}");
@@ -145,10 +143,26 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         };
-        PROGRAMS.iter().for_each(|program| put(bin.join(program.name)));
+        let place = |name: &str| name.strip_prefix('/').map_or_else(|| bin.join(name), |path| top.path().join(path));
+        needs().for_each(|(name, _)| put(place(name)));
         KERNEL.iter().for_each(|(file, ..)| put(top.path().join(file.trim_start_matches('/'))));
-        put(top.path().join(CNI_PLUGINS.trim_start_matches('/')).join("ptp"));
         let machine = Machine { root: true, path: vec![bin], top: top.path().to_owned() };
         assert_eq!(machine.missing(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn somebody_else_than_root_is_told_the_command_that_finds_his_binaries() {
+        let command = || ["ocm-test-node", "all"].map(str::to_owned).into_iter();
+        let home = |variable: &str| (variable == "HOME").then(|| "/home/me".to_owned());
+        assert_eq!(again(command(), home), "sudo env XDG_CACHE_HOME=/home/me/.cache ocm-test-node all");
+        let all = |variable: &str| Some(format!("/{}", variable.to_lowercase()));
+        let expected =
+            "sudo env KUBEBUILDER_ASSETS=/kubebuilder_assets XDG_CACHE_HOME=/xdg_cache_home ocm-test-node all";
+        assert_eq!(again(command(), all), expected);
+    }
+
+    #[test]
+    fn plugins_are_looked_for_where_containerd_looks_for_them() {
+        assert!(needs().any(|(name, _)| Path::new(name).parent() == Some(Path::new(CNI_PLUGINS))));
     }
 }
