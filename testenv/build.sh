@@ -47,7 +47,10 @@ if ! printf '%s\n' go1.26 "${go_version:-none}" | sort -VC; then
   exit 1
 fi
 
-export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly
+# Whatever the user's Go is set up for otherwise.
+export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOWORK=off
+GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
+export GOOS GOARCH
 (cd "$here/ocm-api" && go mod download)
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 
@@ -59,6 +62,11 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
   stamp+=" -X $package.gitVersion=$version -X $package.gitMajor=$major -X $package.gitMinor=$minor"
   stamp+=" -X $package.gitTreeState=clean"
 done
+
+# Measured with an empty cache: Go keeps every package it has compiled, and the first binary takes most of them.
+space=500
+if [[ " ${missing[*]} " == *" kube-apiserver "* ]]; then space=4000; fi
+"$here/space.sh" "$space" "$(go env GOCACHE)" "building ${missing[*]}"
 
 mkdir -p "$folder"
 for binary in "${missing[@]}"; do

@@ -15,8 +15,6 @@ if [ ! -f "$folder/complete" ] && ! printf '%s\n' go1.26 "${go_version:-none}" |
   exit 1
 fi
 
-export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly
-
 # build MODULE PACKAGE NAME
 build() {
   if [ -x "$folder/$3" ]; then return; fi
@@ -40,6 +38,10 @@ copy() {
 }
 
 if [ ! -f "$folder/complete" ]; then
+  # Whatever the user's Go is set up for otherwise.
+  export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOWORK=off
+  GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
+  export GOOS GOARCH
   mkdir -p "$folder"
   for name in registration work placement addon; do
     build ocm "open-cluster-management.io/ocm/cmd/$name" "$name"

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Fails where a disk has too little room for a build, which would take minutes to find out.
+#
+#   space.sh MEGABYTES FOLDER WHAT
+set -euo pipefail
+mkdir -p "$2"
+free=$(df --output=avail --block-size=1M "$2" | tail -n 1)
+if [ "$free" -lt "$1" ]; then
+  echo "error: $3 needs about $1 MB in $2, whose disk has $((free)) MB left" >&2
+  echo "hint: make room there; \`cargo clean\` and \`go clean -cache\` remove what earlier builds have left" >&2
+  exit 1
+fi
