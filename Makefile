@@ -14,6 +14,8 @@ DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/$(HOST)/release
+# Megabytes that a first one takes, measured.
+RELEASE_SPACE := 1500
 STATIC_FLAGS := -C target-feature=+crt-static
 IMAGES := $(TARGET)/images
 REGISTRY ?= ghcr.io/ocm-rs
@@ -37,13 +39,13 @@ test: testenv ## Runs every test, against real Kubernetes control planes
 .PHONY: test-node
 test-node: packages testenv-node image ## Runs hub, agent and a work as pods on a real node (needs root; Debian, or its packages)
 	cargo build -p ocm-testing --bin ocm-test-node
-	$(TARGET)/debug/ocm-test-node killed
-	$(TARGET)/debug/ocm-test-node walk $(RELEASE) $(IMAGES)
+	$(TARGET)/debug/ocm-test-node all $(RELEASE) $(IMAGES)
 
 .PHONY: interop
 interop: testenv ## Puts ours in the places of OCM's hub, agent and add-on, one at a time, and lists what differs
-	cargo build -p ocm-server -p ocm-cli -p helloworld
-	cargo run -q -p ocm-testing --bin ocm-interop -- "$$(testenv/build.sh peers)"
+	peers=$$(testenv/build.sh peers) && \
+	cargo build -p ocm-server -p ocm-cli -p helloworld && \
+	cargo run -q -p ocm-testing --bin ocm-interop -- "$$peers"
 
 .PHONY: packages
 packages:
@@ -76,6 +78,7 @@ bench: testenv release ## Measures, and prints one JSON line per figure
 
 .PHONY: release
 release: ## Builds the static binaries ocm and clusteradm, and those of the examples
+	@[ -e $(RELEASE)/ocm ] || testenv/space.sh $(RELEASE_SPACE) $(TARGET) "a release build"
 	RUSTFLAGS="$(STATIC_FLAGS)" cargo build --release --target $(HOST) -p ocm-server -p ocm-cli $(EXAMPLES:%=-p %)
 	@echo "release: the binaries are in $(RELEASE)" >&2
 

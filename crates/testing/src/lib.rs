@@ -21,6 +21,8 @@
 //!
 //! A [`node::Node`] adds a machine that runs pods.
 //!
+//! [`scenario`] is what the stories of `ocm-demo`, `ocm-test-node` and `ocm-interop` are made of.
+//!
 //! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
 //!
 //! Environment variables:
@@ -41,6 +43,7 @@ pub mod node;
 mod pki;
 mod ports;
 mod process;
+pub mod scenario;
 mod spawn;
 mod usage;
 mod wait;

@@ -37,6 +37,11 @@ where
     })
 }
 
+/// Whether this is the program that [`isolated`] has started again, in namespaces of its own.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
 /// The control group of these namespaces; an error outside.
 pub(super) fn cgroup() -> Result<String> {
     std::env::var(INSIDE).context("a node is started within node::isolated, in namespaces of its own")

@@ -37,7 +37,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use builder::NodeBuilder;
 pub use cgroups::remove_dead as remove_dead_groups;
-pub use isolation::isolated;
+pub use isolation::{is_inside, isolated};
 pub use requirements::check;
 pub use usage::ContainerMemory;
 

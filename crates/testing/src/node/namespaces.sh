@@ -34,6 +34,15 @@ mkdir -p /var/lib/containerd /var/lib/kubelet
 for folder in /var/lib/containerd /var/lib/kubelet; do
   try "mounting needs CAP_SYS_ADMIN" mount -t tmpfs -o mode=755 tmpfs "$folder"
 done
+# kubelet sets these, and they are the whole machine's: what it writes to are copies.
+for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys \
+  kernel/keys/root_maxbytes; do
+  if [ ! -e "/proc/sys/$setting" ]; then continue; fi
+  copy=/run/node/proc/sys/$setting
+  mkdir -p "${copy%/*}"
+  cat "/proc/sys/$setting" >"$copy"
+  try "mounting needs CAP_SYS_ADMIN" mount --bind "$copy" "/proc/sys/$setting"
+done
 
 code=0
 "$@" || code=$?

@@ -5,12 +5,12 @@
 
 mod addon;
 mod clusters;
-mod steps;
 mod story;
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use ocm_testing::scenario::{finish, say};
 
 const USAGE: &str = "\
 Usage: make demo [ARGS=--once]
@@ -19,13 +19,7 @@ Starts a hub and two managed clusters, and stays up until Ctrl-C.
   --once  end when everything has come true, or fail when something has not";
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            steps::say(&format!("\nerror: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    finish(run())
 }
 
 fn run() -> Result<()> {
@@ -39,7 +33,7 @@ fn run() -> Result<()> {
         tokio::select! {
             outcome = Box::pin(story::tell(once)) => outcome,
             _ = tokio::signal::ctrl_c() => {
-                steps::say("\nstopping: hub, agents and control planes end with this process");
+                say("\nstopping: hub, agents and control planes end with this process");
                 Ok(())
             }
         }

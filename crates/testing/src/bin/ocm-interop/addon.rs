@@ -1,15 +1,15 @@
 //! The add-on `helloworld`: its manager on the hub, and its agent on the managed cluster.
 
-use std::{fs, path::PathBuf};
-
-use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::Secret;
-use ocm_testing::{Process, Seen, eventually};
+use anyhow::Result;
+use ocm_testing::{
+    Seen, eventually,
+    scenario::{condition, get, is_gone, is_there, write_secret},
+};
 use serde_json::json;
 
 use crate::{
     parts::{Addon, Side},
-    world::{CLUSTER, World, get, is_gone, is_there},
+    world::{CLUSTER, World},
 };
 
 /// The same for both: a Placement, and the add-on where it chooses.
@@ -17,6 +17,8 @@ const ADDON: &str = include_str!("../ocm-demo/addon.yaml");
 const OUR_RIGHTS: &str = include_str!("../../../../../examples/helloworld/deploy/hub.yaml");
 const MANAGER_NAMESPACE: &str = "open-cluster-management";
 const NAMESPACE: &str = "open-cluster-management-agent-addon";
+/// The name of its agent's process.
+pub(crate) const AGENT: &str = "helloworld-agent";
 const AGENT_ACCOUNT: &str = "helloworld-agent-sa";
 const MANAGED_ADDON: [&str; 4] = ["managedclusteraddon", "helloworld", "-n", CLUSTER];
 const WORK: [&str; 4] = ["manifestwork", "addon-helloworld-deploy-0", "-n", CLUSTER];
@@ -37,19 +39,18 @@ pub(crate) async fn install(world: &World) -> Result<()> {
     }
 }
 
-pub(crate) async fn start_manager(world: &World) -> Result<Vec<Process>> {
+pub(crate) async fn start_manager(world: &World) -> Result<()> {
     let (account, program, args) = match world.cast.addon {
-        Addon::Rust => {
-            ("helloworld-manager", "helloworld", vec!["manager".to_owned(), format!("--listen={}", world.address()?)])
-        }
-        Addon::GoByLease => ("helloworld-addon-sa", "helloworld-by-lease", vec!["controller".to_owned()]),
+        Addon::Rust => ("helloworld-manager", "helloworld", &["manager", "--listen=127.0.0.1:0"][..]),
+        Addon::GoByLease => ("helloworld-addon-sa", "helloworld-by-lease", &["controller"][..]),
         // It serves on port 8443, and cannot be told another one.
-        Addon::Go => ("helloworld-addon-sa", "helloworld", vec!["controller".to_owned()]),
+        Addon::Go => ("helloworld-addon-sa", "helloworld", &["controller"][..]),
     };
-    let kubeconfig = world.file("helloworld.kubeconfig");
+    let kubeconfig = world.ours.file("helloworld.kubeconfig");
     world.hub.write_login(MANAGER_NAMESPACE, account, &kubeconfig).await?;
     let process = world.process(world.cast.addon.side(), program, "helloworld-manager");
-    Ok(vec![process.args(args).arg("--kubeconfig").arg(kubeconfig).start()?])
+    world.running.add(process.args(args).arg("--kubeconfig").arg(kubeconfig).start()?);
+    Ok(())
 }
 
 pub(crate) async fn apply(world: &World) -> Result<()> {
@@ -61,42 +62,35 @@ pub(crate) async fn is_chosen(world: &World) -> Result<()> {
 }
 
 pub(crate) async fn is_deployed(world: &World) -> Result<()> {
-    world.condition(&WORK, "Applied").await?;
-    world.condition(&WORK, "Available").await?;
-    world.condition(&MANAGED_ADDON, "ManifestApplied").await
+    condition(&world.hub, &WORK, "Applied").await?;
+    condition(&world.hub, &WORK, "Available").await?;
+    condition(&world.hub, &MANAGED_ADDON, "ManifestApplied").await
 }
 
 pub(crate) async fn is_registered(world: &World) -> Result<()> {
     is_there(&world.managed, &SECRET).await?;
-    world.condition(&MANAGED_ADDON, "RegistrationApplied").await
+    condition(&world.hub, &MANAGED_ADDON, "RegistrationApplied").await
 }
 
 /// Starts the agent with what its pod would see: the secret's keys as files, and its account.
-pub(crate) async fn start_agent(world: &World) -> Result<Vec<Process>> {
-    let own = world.file("helloworld-agent.kubeconfig");
+pub(crate) async fn start_agent(world: &World) -> Result<()> {
+    let credentials = world.ours.file("helloworld-credentials");
+    write_secret(&world.managed, &SECRET, &credentials).await?;
+    let own = world.ours.file("helloworld-agent.kubeconfig");
     world.managed.write_login(NAMESPACE, AGENT_ACCOUNT, &own).await?;
     let (program, own_flag) = match world.cast.addon {
         Addon::Rust => ("helloworld", "--managed-kubeconfig"),
         // The agent of OCM's example, and one that listens on no port: its manager has taken the one of both.
         Addon::Go | Addon::GoByLease => ("helloworld-by-lease", "--kubeconfig"),
     };
-    let process = world.process(world.cast.addon.side(), program, "helloworld-agent");
+    let process = world.process(world.cast.addon.side(), program, AGENT);
     let process = process
         .args(["agent", "--cluster-name", CLUSTER, "--addon-namespace", NAMESPACE, "--hub-kubeconfig"])
-        .arg(write_credentials(world).await?)
+        .arg(credentials.join("kubeconfig"))
         .arg(own_flag)
         .arg(own);
-    Ok(vec![process.start()?])
-}
-
-async fn write_credentials(world: &World) -> Result<PathBuf> {
-    let folder = world.file("helloworld-credentials");
-    fs::create_dir(&folder)?;
-    let secret: Secret = serde_json::from_value(get(&world.managed, &SECRET).await?)?;
-    for (key, value) in secret.data.unwrap_or_default() {
-        fs::write(folder.join(&key), value.0).with_context(|| format!("failed to write {key}"))?;
-    }
-    Ok(folder.join("kubeconfig"))
+    world.running.add(process.start()?);
+    Ok(())
 }
 
 /// What the Deployment's controller would write if its pod ran.
@@ -110,7 +104,7 @@ pub(crate) async fn report_running(world: &World) -> Result<()> {
 }
 
 pub(crate) async fn is_available(world: &World) -> Result<()> {
-    world.condition(&MANAGED_ADDON, "Available").await
+    condition(&world.hub, &MANAGED_ADDON, "Available").await
 }
 
 /// A ConfigMap on the hub gets to the managed cluster, and so does an update of it.

@@ -13,21 +13,21 @@
 mod addon;
 mod difference;
 mod ocm;
-mod ours;
 mod parts;
 mod plain;
 mod snapshot;
 mod story;
 mod world;
 
-#[path = "../ocm-demo/steps.rs"]
-mod steps;
-
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use ocm_testing::scenario::{finish, say};
 
-use crate::{difference::Differences, parts::Cast, snapshot::Looks, steps::say, world::Programs};
+use crate::{difference::Differences, parts::Cast, snapshot::Looks};
 
 const USAGE: &str = "\
 Usage: make interop, which runs
@@ -36,33 +36,24 @@ Usage: make interop, which runs
 PEERS is the folder with OCM's own programs, which `testenv/build.sh peers` prints";
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("\nerror: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    finish(run())
 }
 
 fn run() -> Result<()> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     let [peers] = args.as_slice() else { bail!("{USAGE}") };
-    let own = std::env::current_exe().context("failed to find this program's own folder")?;
-    let ours = own.parent().context("this program has no folder")?.to_owned();
-    let programs = Programs { ours, ocm: PathBuf::from(peers) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("failed to start the Tokio runtime")?.block_on(Box::pin(tell(&programs)))
+    runtime.context("failed to start the Tokio runtime")?.block_on(Box::pin(tell(&PathBuf::from(peers))))
 }
 
 /// Tells all stories, whatever becomes of each; an error where one did not come true.
-async fn tell(programs: &Programs) -> Result<()> {
-    say(&format!("OCM's programs are those in {}", programs.ocm.display()));
+async fn tell(peers: &Path) -> Result<()> {
+    say(&format!("OCM's programs are those in {}", peers.display()));
     let (mut differences, mut failed) = (Differences::default(), 0);
     for (reference, casts) in Cast::ALL {
-        let expected = story(programs, reference, &mut failed).await;
+        let expected = story(peers, reference, &mut failed).await;
         for cast in casts {
-            let seen = story(programs, *cast, &mut failed).await;
+            let seen = story(peers, *cast, &mut failed).await;
             if let (Some(expected), Some(seen)) = (&expected, &seen) {
                 differences.add(*cast, expected, seen);
             }
@@ -74,8 +65,8 @@ async fn tell(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-async fn story(programs: &Programs, cast: Cast, failed: &mut u32) -> Option<Looks> {
-    let told = story::tell(programs, cast).await;
+async fn story(peers: &Path, cast: Cast, failed: &mut u32) -> Option<Looks> {
+    let told = story::tell(peers, cast).await;
     told.inspect_err(|error| {
         say(&format!("\nerror: {error:#}"));
         *failed += 1;

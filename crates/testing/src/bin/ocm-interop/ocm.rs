@@ -8,17 +8,22 @@ use std::path::Path;
 use anyhow::Result;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ocm_apimachinery::yaml;
-use ocm_testing::{Process, ProcessBuilder};
+use ocm_testing::{
+    ProcessBuilder, eventually,
+    scenario::{AGENT, BOOTSTRAP, HUB},
+};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::{
     parts::Side,
-    world::{AGENT_NAMESPACE, CLUSTER, HUB_NAMESPACE, World},
+    story::CLEANUP,
+    world::{CLUSTER, World},
 };
 
 /// The programs of a hub, the command that each is run with, and features that are switched on.
-const HUB: [(&str, &str, &str); 4] = [
-    ("registration", "controller", "--feature-gates=ResourceCleanup=true"),
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("registration", "controller", CLEANUP),
     ("placement", "controller", ""),
     ("addon", "manager", ""),
     ("work", "manager", ""),
@@ -44,47 +49,56 @@ fn converted_by(world: &World, mut crd: Value) -> Value {
     if crd["spec"]["conversion"]["strategy"] == "Webhook" {
         let authority = STANDARD.encode(world.hub.certificate_authority());
         crd["spec"]["conversion"]["webhook"]["clientConfig"] =
-            json!({"url": format!("{}/convert", world.webhook_url()), "caBundle": authority});
+            json!({"url": format!("https://127.0.0.1:{}/convert", world.webhook.number()), "caBundle": authority});
     }
     crd
 }
 
 /// Its probes and metrics are on ports 8000 and 8080, and cannot be told others.
-pub(crate) fn webhook(world: &World) -> ProcessBuilder {
+pub(crate) async fn start_webhook(world: &World) -> Result<()> {
+    let port = world.webhook.number();
     let process = world.process(Side::Ocm, "addon", "upstream-webhook");
-    process.arg("webhook-server").env("KUBECONFIG", world.hub.admin_kubeconfig())
+    let process = process.args(["webhook-server", "--port", &port.to_string(), "--certdir"]);
+    let process = process.arg(world.ours.webhook_certificates(&world.hub)?);
+    world.running.add(process.env("KUBECONFIG", world.hub.admin_kubeconfig()).start()?);
+    let connect = || async { TcpStream::connect(("127.0.0.1", port)).await.map(|_| true) };
+    eventually("the webhook listens", connect).await
 }
 
-pub(crate) fn start_hub(world: &World) -> Result<Vec<Process>> {
-    let start = |(program, command, features): (&str, &str, &str)| {
+pub(crate) fn start_hub(world: &World) -> Result<()> {
+    for (program, command, features) in PROGRAMS {
         let process = world.process(Side::Ocm, program, &format!("upstream-{program}-hub"));
         let process = process.arg(command).args((!features.is_empty()).then_some(features));
-        in_namespace(world, process, HUB_NAMESPACE, world.hub.admin_kubeconfig())?.start()
-    };
-    HUB.into_iter().map(start).collect()
+        world.running.add(in_namespace(world, process, HUB.namespace, world.hub.admin_kubeconfig())?.start()?);
+    }
+    Ok(())
 }
 
 /// The part of the agent that joins. The other one needs what this one is given by the hub.
-pub(crate) async fn start_registration(world: &World) -> Result<Vec<Process>> {
+pub(crate) async fn start_registration(world: &World) -> Result<()> {
+    let bootstrap = world.ours.file("bootstrap.kubeconfig");
+    BOOTSTRAP.write_login(&world.hub, &bootstrap).await?;
     let process = world.process(Side::Ocm, "registration", "upstream-registration-agent");
     let process = process
         .args(["agent", "--spoke-cluster-name", CLUSTER, "--feature-gates=AddonManagement=true"])
         .arg("--bootstrap-kubeconfig")
-        .arg(world.bootstrap_kubeconfig().await?)
+        .arg(bootstrap)
         .arg("--hub-kubeconfig-dir")
-        .arg(world.file("hub-kubeconfig"));
-    Ok(vec![in_namespace(world, process, AGENT_NAMESPACE, world.managed.admin_kubeconfig())?.start()?])
+        .arg(world.ours.file("hub-kubeconfig"));
+    world.running.add(in_namespace(world, process, AGENT.namespace, world.managed.admin_kubeconfig())?.start()?);
+    Ok(())
 }
 
-pub(crate) fn start_work(world: &World) -> Result<Vec<Process>> {
-    let credentials = world.file("hub-kubeconfig");
+pub(crate) fn start_work(world: &World) -> Result<()> {
+    let credentials = world.ours.file("hub-kubeconfig");
     let process = world.process(Side::Ocm, "work", "upstream-work-agent");
     let process = process
         .args(["agent", "--spoke-cluster-name", CLUSTER, "--agent-id", "agent1", "--workload-source-config"])
         .arg(credentials.join("kubeconfig"))
         .arg("--hub-kubeconfig-dir")
         .arg(credentials);
-    Ok(vec![in_namespace(world, process, AGENT_NAMESPACE, world.managed.admin_kubeconfig())?.start()?])
+    world.running.add(in_namespace(world, process, AGENT.namespace, world.managed.admin_kubeconfig())?.start()?);
+    Ok(())
 }
 
 fn in_namespace(world: &World, process: ProcessBuilder, namespace: &str, kubeconfig: &Path) -> Result<ProcessBuilder> {

@@ -7,15 +7,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use ocm_testing::{ControlPlane, eventually, timeout};
+use ocm_testing::{
+    ControlPlane, eventually,
+    scenario::{get, step},
+    timeout,
+};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::{
-    plain::plain,
-    steps::step,
-    world::{World, get},
-};
+use crate::{plain::plain, world::World};
 
 const HUB: &str = "managedclusters,managedclustersets,managedclustersetbindings,placements,placementdecisions,\
     manifestworks,managedclusteraddons,clustermanagementaddons,certificatesigningrequests,leases,roles,rolebindings,\

@@ -1,14 +1,14 @@
 //! The add-on helloworld from nothing to nothing: its manager and its agent are pods.
 
 use anyhow::{Result, ensure};
+use ocm_testing::scenario::{is_gone, is_there, step};
 use ocm_testing::{Seen, eventually};
 
-use crate::steps::step;
 use crate::world::{CLUSTER, World};
 
 const RIGHTS: &str = include_str!("../../../../../examples/helloworld/deploy/hub.yaml");
 const ADDON: &str = include_str!("../../../../../examples/helloworld/deploy/addon.yaml");
-const MANAGER: &str = include_str!("../../../../../examples/helloworld/deploy/manager.yaml");
+pub(crate) const MANAGER: &str = include_str!("../../../../../examples/helloworld/deploy/manager.yaml");
 const ENABLE: &str = include_str!("../../../../../examples/helloworld/deploy/enable.yaml");
 
 const ON_CLUSTER: [&str; 4] = ["managedclusteraddon", "helloworld", "-n", CLUSTER];
@@ -38,7 +38,7 @@ pub(crate) async fn leave(world: &World) -> Result<()> {
     world.plane.kubectl(&["delete", "managedclusteraddon", "helloworld", "-n", CLUSTER]).await?;
     for (namespace, objects) in [("default", BROUGHT), ("default", MADE), (CLUSTER, ON_HUB)] {
         for object in objects.split(',') {
-            is_gone(world, object, namespace).await?;
+            is_gone(&world.plane, &[object, "-n", namespace]).await?;
         }
     }
     Ok(())
@@ -53,7 +53,7 @@ async fn start_manager(world: &World) -> Result<()> {
 async fn enable(world: &World) -> Result<()> {
     world.plane.apply_yaml(ENABLE).await?;
     for object in BROUGHT.split(',') {
-        is_there(world, object, "default").await?;
+        is_there(&world.plane, &[object, "-n", "default"]).await?;
     }
     let work = ["manifestwork", "addon-helloworld-deploy-0", "-n", CLUSTER];
     world.condition(&work, "Applied").await?;
@@ -62,7 +62,7 @@ async fn enable(world: &World) -> Result<()> {
 
 async fn registered(world: &World) -> Result<()> {
     let labelled = "open-cluster-management.io/addon-name=helloworld";
-    is_there(world, "secret/helloworld-hub-kubeconfig", "default").await?;
+    is_there(&world.plane, &["secret/helloworld-hub-kubeconfig", "-n", "default"]).await?;
     let data = world.get(&["secret", "helloworld-hub-kubeconfig", "-n", "default"]).await?["data"].take();
     for key in ["tls.crt", "tls.key", "kubeconfig", "cluster-name"] {
         ensure!(data[key].is_string(), "the secret has no {key}");
@@ -87,7 +87,7 @@ async fn followed(world: &World) -> Result<()> {
 
 async fn gone(world: &World) -> Result<()> {
     world.plane.kubectl(&["delete", "configmap", "greeting", "-n", CLUSTER]).await?;
-    is_gone(world, "configmap/greeting", "default").await
+    is_gone(&world.plane, &["configmap/greeting", "-n", "default"]).await
 }
 
 /// Waits until the copy of the ConfigMap says this.
@@ -96,19 +96,6 @@ async fn says(world: &World, text: &str) -> Result<()> {
         let copy = world.get(&["configmap", "greeting", "-n", "default"]).await?;
         let said = copy["data"]["said"].as_str().unwrap_or_default();
         anyhow::Ok(if said == text { Seen::Settled(()) } else { Seen::NotYet(said.to_owned()) })
-    })
-    .await
-}
-
-async fn is_there(world: &World, object: &str, namespace: &str) -> Result<()> {
-    let found = || async { world.plane.kubectl(&["get", object, "-n", namespace]).await.map(|_| true) };
-    eventually(&format!("{object} is in {namespace}"), found).await
-}
-
-async fn is_gone(world: &World, object: &str, namespace: &str) -> Result<()> {
-    eventually(&format!("{object} in {namespace} is gone"), || async {
-        let left = world.plane.kubectl(&["get", object, "-n", namespace, "--ignore-not-found", "-o", "name"]).await?;
-        anyhow::Ok(left.is_empty())
     })
     .await
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use ocm_testing::node::{self, Node};
+use ocm_testing::scenario::{say, step};
 use ocm_testing::{Process, Seen, Signal, TempDir, eventually};
 
-use crate::steps::{say, step};
+use crate::traces::{self, Traces, names_in};
 
 /// The argument with which this program starts a node and waits to be killed.
 pub(crate) const HOLD: &str = "hold";
@@ -17,17 +17,6 @@ const POD: &[&str] = &["run", "hello", "--image=busybox", "--", "sleep", "3600"]
 
 /// Some of what must be running while the node is there, or this test would look at the wrong processes.
 const EXPECTED: [&str; 5] = ["kube-apiserver", "kubelet", "containerd", "containerd-shim", "sleep"];
-
-/// Folders of the machine that a node writes to, were it not for its namespaces.
-const FOLDERS: [&str; 7] = [
-    "/run/containerd",
-    "/run/netns",
-    "/var/lib/cni",
-    "/var/lib/containerd",
-    "/var/lib/kubelet",
-    "/var/log/containers",
-    "/var/log/pods",
-];
 
 /// Starts a node with a pod, and stays.
 pub(crate) async fn hold() -> Result<()> {
@@ -52,14 +41,37 @@ pub(crate) fn test() -> Result<()> {
             ensure!(processes.values().any(|process| process.name == name), "{name} is not among {processes:?}");
         }
         step("it has not touched the machine", async { before.compare_with_now() }).await?;
+        step("and what kubelet sets is not the machine's", async { settings_are_hidden(&processes) }).await?;
+        ensure!(!traces::control_groups(process.pid()).is_empty(), "the node has no control groups");
         step("kill it: its processes are gone", async {
             process.signal(Signal::KILL)?;
             process.wait().await?;
             all_gone(&processes).await
         })
         .await?;
-        step("nothing else is left either", async { before.compare_with_now() }).await
+        step("nothing else is left either", async { before.compare_with_now() }).await?;
+        step("but control groups, which the next node removes", groups_gone(process.pid())).await
     })
+}
+
+/// Also where the machine has just the values that kubelet wants.
+fn settings_are_hidden(processes: &BTreeMap<u32, Running>) -> Result<()> {
+    let kubelet = processes.iter().find(|(_, process)| process.name == "kubelet").context("kubelet does not run")?;
+    let mounts =
+        fs::read_to_string(format!("/proc/{}/mounts", kubelet.0)).context("failed to read kubelet's mounts")?;
+    for setting in traces::SETTINGS {
+        ensure!(mounts.contains(&format!(" {setting} ")), "kubelet writes to {setting} of the machine");
+    }
+    Ok(())
+}
+
+async fn groups_gone(process: u32) -> Result<()> {
+    eventually("the control groups are gone", || async {
+        node::remove_dead_groups();
+        let left = traces::control_groups(process);
+        if left.is_empty() { Seen::Settled(()) } else { Seen::NotYet(format!("{left:?}")) }
+    })
+    .await
 }
 
 async fn start() -> Result<(Process, TempDir)> {
@@ -77,38 +89,6 @@ async fn all_gone(processes: &BTreeMap<u32, Running>) -> Result<()> {
         if left.is_empty() { Seen::Settled(()) } else { Seen::NotYet(format!("{left:?}")) }
     })
     .await
-}
-
-/// What a node could leave on the machine besides processes.
-#[derive(Debug)]
-struct Traces {
-    links: BTreeSet<String>,
-    mounts: BTreeSet<String>,
-    folders: Vec<BTreeSet<String>>,
-}
-
-impl Traces {
-    fn now() -> Result<Self> {
-        let mounts = fs::read_to_string("/proc/self/mounts").context("failed to read the mounts")?;
-        Ok(Self {
-            links: names_in("/sys/class/net"),
-            mounts: mounts.lines().map(str::to_owned).collect(),
-            folders: FOLDERS.map(names_in).into(),
-        })
-    }
-
-    fn compare_with_now(&self) -> Result<()> {
-        let now = Self::now()?;
-        let links: Vec<_> = now.links.difference(&self.links).collect();
-        ensure!(links.is_empty(), "the machine has new network interfaces: {links:?}");
-        let mounts: Vec<_> = now.mounts.difference(&self.mounts).collect();
-        ensure!(mounts.is_empty(), "the machine has new mounts: {mounts:?}");
-        for (folder, (before, now)) in FOLDERS.iter().zip(self.folders.iter().zip(&now.folders)) {
-            let new: Vec<_> = now.difference(before).collect();
-            ensure!(new.is_empty(), "{folder} of the machine has new files: {new:?}");
-        }
-        Ok(())
-    }
 }
 
 /// A process that runs, told from a later one of the same id.
@@ -150,9 +130,4 @@ fn read(id: u32) -> Option<Running> {
     let process =
         Running { name: name.to_owned(), parent: fields.get(1)?.parse().ok()?, started: (*fields.get(19)?).to_owned() };
     runs.then_some(process)
-}
-
-fn names_in(folder: impl AsRef<Path>) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

@@ -8,19 +8,18 @@
 mod addon;
 mod killed;
 mod story;
+mod traces;
 mod world;
-
-#[path = "../ocm-demo/steps.rs"]
-mod steps;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
 use ocm_testing::node;
+use ocm_testing::scenario::{finish, say};
 
 const USAGE: &str = "\
 Usage: make test-node, which runs
+  ocm-test-node all PROGRAMS IMAGES    both of these, the second one first
   ocm-test-node walk PROGRAMS IMAGES   hub and agent as pods, and a work that runs
   ocm-test-node killed                 kill a node and look for what it leaves behind
 
@@ -29,22 +28,23 @@ PROGRAMS is the folder with ocm and clusteradm, IMAGES the one with the archives
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["walk", programs, images] => {
-            let (programs, images) = (PathBuf::from(programs), PathBuf::from(images));
-            node::isolated(|| story::tell(programs, images))
-        }
+        // The walk starts this program again with the same arguments, and what is inside has nothing to kill.
+        ["all", programs, images] if node::is_inside() => walk(programs, images),
+        ["all", programs, images] => match killed::test() {
+            Ok(()) => {
+                say("");
+                walk(programs, images)
+            }
+            failed => finish(failed),
+        },
+        ["walk", programs, images] => walk(programs, images),
         ["killed"] => finish(killed::test()),
         [killed::HOLD] => node::isolated(killed::hold),
         _ => finish(Err(anyhow::Error::msg(USAGE))),
     }
 }
 
-fn finish(outcome: Result<()>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            steps::say(&format!("\nerror: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+fn walk(programs: &str, images: &str) -> ExitCode {
+    let (programs, images) = (PathBuf::from(programs), PathBuf::from(images));
+    node::isolated(|| story::tell(programs, images))
 }

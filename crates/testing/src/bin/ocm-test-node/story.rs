@@ -1,14 +1,15 @@
 //! The walk-through, from nothing to a work whose pod runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use ocm_image::Reference;
+use ocm_testing::scenario::{AGENT, HUB, is_there, say, step};
 use ocm_testing::{Seen, eventually};
 use serde_json::json;
 
 use crate::addon;
-use crate::steps::{say, step};
-use crate::world::{AGENT_NAMESPACE, CLUSTER, HUB_NAMESPACE, WEBHOOK, World};
+use crate::world::{CLUSTER, WEBHOOK, World};
 
 const HUB_RIGHTS: &str = include_str!("../../../../../deploy/hub.yaml");
 const HUB_PODS: &str = include_str!("../../../../../deploy/pods/hub.yaml");
@@ -30,7 +31,7 @@ pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
     say("ocm-rs: hub, agent and an add-on as pods on a real node\n");
     let start = "start a control plane and a node";
     let world = step(start, Box::pin(World::start(programs))).await?;
-    step("import the images", world.import(&images)).await?;
+    step("import the images", import(&world, &images)).await?;
     if let Err(error) = Box::pin(walk(&world)).await {
         say(&format!("\n{}", world.evidence().await));
         return Err(error);
@@ -57,19 +58,30 @@ async fn walk(world: &World) -> Result<()> {
     step("the add-on is deleted, and nothing of it is left", addon::leave(world)).await
 }
 
+/// The images of a folder, which must be those that the Deployments name: a pod would only wait for others.
+async fn import(world: &World, images: &Path) -> Result<()> {
+    let there = world.import(images).await?;
+    let wanted = [HUB_PODS, WEBHOOK_PODS, AGENT_PODS, addon::MANAGER].into_iter().flat_map(str::lines);
+    for image in wanted.filter_map(|line| line.trim().strip_prefix("image: ")) {
+        let hint = "run `make image`, with no other REGISTRY, and without old archives there";
+        ensure!(there.contains(&Reference::parse(image)?), "{image} is not in {}: {hint}", images.display());
+    }
+    Ok(())
+}
+
 async fn install_crds(world: &World) -> Result<()> {
-    world.plane.apply_yaml(&world.crds().await?).await
+    world.plane.apply_yaml(&world.ours.crds(&world.plane, &[]).await?).await
 }
 
 async fn start_hub(world: &World) -> Result<()> {
     world.plane.install(HUB_RIGHTS, HUB_PODS).await?;
-    world.deployed("cluster-manager-hub", HUB_NAMESPACE).await
+    world.deployed("cluster-manager-hub", HUB.namespace).await
 }
 
 async fn start_webhook(world: &World) -> Result<()> {
     world.write_webhook_secret().await?;
     world.plane.apply_yaml(WEBHOOK_PODS).await?;
-    world.deployed(WEBHOOK, HUB_NAMESPACE).await
+    world.deployed(WEBHOOK, HUB.namespace).await
 }
 
 /// The API server stores add-ons as v1alpha1, and reaches the pod through its service.
@@ -87,16 +99,12 @@ async fn start_agent(world: &World) -> Result<()> {
     world.plane.apply_yaml(AGENT_RIGHTS).await?;
     world.write_bootstrap_secret().await?;
     world.plane.apply_yaml(AGENT_PODS).await?;
-    world.deployed("klusterlet-agent", AGENT_NAMESPACE).await
+    world.deployed("klusterlet-agent", AGENT.namespace).await
 }
 
 async fn accept(world: &World) -> Result<()> {
-    eventually("the cluster has asked to join", || async {
-        let known = world.plane.kubectl(&["get", "managedclusters", "-o", "name"]).await?;
-        anyhow::Ok(known.contains(CLUSTER))
-    })
-    .await?;
-    world.run("clusteradm", &["accept", "--clusters", CLUSTER, "--wait"]).await.map(drop)
+    is_there(&world.plane, &["managedcluster", CLUSTER]).await?;
+    world.ours.run(&world.plane, "clusteradm", &["accept", "--clusters", CLUSTER, "--wait"]).await.map(drop)
 }
 
 async fn apply_work(world: &World) -> Result<()> {

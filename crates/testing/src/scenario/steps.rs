@@ -1,16 +1,19 @@
 //! Showing each step as it happens, with its duration.
 
-use std::{future::Future, io::Write as _, time::Instant};
+use std::future::Future;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
 /// Prints a line. Where nobody reads there is nobody to tell.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Runs a step and says how long it took.
-pub(crate) async fn step<T>(what: &str, task: impl Future<Output = Result<T>>) -> Result<T> {
+pub async fn step<T>(what: &str, task: impl Future<Output = Result<T>>) -> Result<T> {
     let mut out = std::io::stdout();
     let _ = write!(out, "  {what} ");
     let _ = out.flush();
@@ -23,4 +26,15 @@ pub(crate) async fn step<T>(what: &str, task: impl Future<Output = Result<T>>) -
         Err(_) => say(&format!("{dots} failed after {seconds:.2} s")),
     }
     outcome.with_context(|| format!("{what} failed"))
+}
+
+/// Ends a program: an error is printed, with its causes.
+pub fn finish(outcome: Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("\nerror: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
 }
