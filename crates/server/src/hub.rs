@@ -29,9 +29,10 @@ pub(crate) struct HubArgs {
     #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = args::key_value)]
     labels: Vec<(String, String)>,
 
-    /// What to delete from the namespace of a cluster that is deleted, as group/version/resource, in this order
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = str::parse::<GcResource>)]
-    gc_resource_list: Option<Vec<GcResource>>,
+    /// What to delete from the namespace of a cluster that is deleted, as group/version/resource, in this order. The core
+    /// group is empty: /v1/secrets
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    gc_resource_list: Option<Vec<String>>,
 }
 
 pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
@@ -61,7 +62,7 @@ fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
         ..HubConfig::default()
     };
     if let Some(resources) = &args.gc_resource_list {
-        config.gc_resources.clone_from(resources);
+        config.gc_resources = GcResource::read_all(resources);
     }
     Ok(config)
 }

@@ -110,10 +110,22 @@ fn it_looks_again_while_something_is_left() {
 
 #[test]
 fn resources_are_read_from_group_version_and_plural() {
-    let text = "work.open-cluster-management.io/v1/manifestworks";
-    assert_eq!(text.parse::<GcResource>().unwrap().to_string(), text);
-    for wrong in ["", "v1/pods", "a/b/c/d", "a//c"] {
+    for (text, version) in [
+        ("work.open-cluster-management.io/v1/manifestworks", "work.open-cluster-management.io/v1"),
+        ("/v1/secrets", "v1"),
+    ] {
+        let resource: GcResource = text.parse().unwrap();
+        assert_eq!((resource.to_string().as_str(), resource.api().api_version.as_str()), (text, version));
+    }
+    for wrong in ["", "v1/pods", "a/b/c/d", "a//c", "a/v1/"] {
         assert!(wrong.parse::<GcResource>().is_err(), "{wrong}");
     }
     assert_eq!(GcResource::defaults().len(), 2);
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_left_out_and_an_empty_list_deletes_nothing() {
+    let read = |texts: &[&str]| GcResource::read_all(texts).iter().map(GcResource::to_string).collect::<Vec<_>>();
+    assert_eq!(read(&["v1/pods", "/v1/secrets", "a/b/c"]), ["/v1/secrets", "a/b/c"]);
+    assert!(read(&[""]).is_empty());
 }
