@@ -85,8 +85,10 @@ impl WebhookArgs {
     }
 }
 
+/// All addresses of this machine, of both families where it has IPv6.
 fn everywhere(port: u16) -> String {
-    format!("0.0.0.0:{port}")
+    let has_ipv6 = std::net::TcpListener::bind("[::]:0").is_ok();
+    if has_ipv6 { format!("[::]:{port}") } else { format!("0.0.0.0:{port}") }
 }
 
 /// Kubernetes has ports as `i32`; those of the webhook are constants.

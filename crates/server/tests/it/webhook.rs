@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{Ipv6Addr, TcpListener, TcpStream},
     path::Path,
     process::Command,
 };
@@ -339,6 +339,15 @@ async fn probes_and_metrics_are_open_on_ports_of_their_own() -> Result<()> {
     stage.create(&management("v1beta1", &name, &json!({}))).await?;
     let metrics = stage.webhook.get(2, "/metrics")?;
     assert!(metrics.contains(r#"ocm_webhook_requests_total{path="/convert",result="success"}"#), "{metrics}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_listens_on_ipv6_too_where_there_is_any() -> Result<()> {
+    let webhook = &stage().await?.webhook;
+    let connect = |port: &Port| TcpStream::connect((Ipv6Addr::LOCALHOST, port.number())).is_ok();
+    let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    assert_eq!(webhook.ports.each_ref().map(connect), [has_ipv6; 3]);
     Ok(())
 }
 
