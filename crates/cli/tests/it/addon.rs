@@ -92,6 +92,42 @@ async fn enabling_again_sets_what_is_named_and_keeps_the_rest() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_addon_that_is_being_deleted_is_to_be_gone_first() -> Result<()> {
+    let hub = hub().await?;
+    let (cluster, name) = (cluster(hub).await?, management(hub, json!({})).await?);
+    let enable = || run(hub, &["addon", "enable", "--names", &name, "--clusters", &cluster]);
+    assert!(enable()?.success);
+    let addons = installed(hub, &cluster).await?;
+    let finalizers = |finalizers: Value| Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+    addons.patch(&name, &PatchParams::default(), &finalizers(json!(["example.com/hold"]))).await?;
+    addons.delete(&name, &DeleteParams::default()).await?;
+    enable()?.assert_failed_with(&["it is being deleted", &format!("managedclusteraddon/{name} -n {cluster}")]);
+    addons.patch(&name, &PatchParams::default(), &finalizers(Value::Null)).await?;
+    assert!(enable()?.stdout.starts_with("Deploying"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_applied_can_be_applied_again_from_the_file() -> Result<()> {
+    let hub = hub().await?;
+    let (cluster, name, folder) = (cluster(hub).await?, management(hub, json!({})).await?, TempDir::new("applied")?);
+    let file = folder.path().join("applied.yaml").display().to_string();
+    for labels in ["a=1", "b=2"] {
+        let args = ["addon", "enable", "--names", &name, "-c", &cluster, "--labels", labels, "--output-file", &file];
+        let ended = run(hub, &args)?;
+        assert!(ended.success, "{ended:?}");
+    }
+    let changed = Patch::Merge(json!({ "metadata": { "annotations": { "c": "3" } } }));
+    installed(hub, &cluster).await?.patch(&name, &PatchParams::default(), &changed).await?;
+    hub.kubectl(&["apply", "-f", &file]).await?;
+    installed(hub, &cluster).await?.delete(&name, &DeleteParams::default()).await?;
+    hub.kubectl(&["create", "-f", &file]).await?;
+    let labels = installed(hub, &cluster).await?.get(&name).await?.metadata.labels;
+    assert_eq!(serde_json::to_value(labels)?, json!({ "a": "1", "b": "2" }));
+    Ok(())
+}
+
+#[tokio::test]
 async fn configurations_are_applied_and_referred_to() -> Result<()> {
     let hub = hub().await?;
     let (cluster, name, folder) = (cluster(hub).await?, management(hub, json!({})).await?, TempDir::new("config")?);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 use ocm_apimachinery::merge;
 use serde_json::Value;
@@ -132,6 +132,9 @@ impl Enabling {
         let api = Api::<ManagedClusterAddOn>::namespaced(self.hub.client.clone(), cluster);
         let explain = |error: &kube::Error| explain(&self.hub, cluster, name, error);
         let there = api.get_opt(name).await.map_err(|error| explain(&error))?;
+        if there.as_ref().is_some_and(|there| there.metadata.deletion_timestamp.is_some()) {
+            return Err(leaving(cluster, name));
+        }
         let addon = desired(&self.wish, cluster, name, there.as_ref());
         let change = there.as_ref().map(|there| difference(there, &addon)).transpose()?;
         if !self.dry_run {
@@ -168,6 +171,14 @@ fn told(addon: &ManagedClusterAddOn, cluster: &str, name: &str, unchanged: bool)
     format!("Deploying {name} add-on to namespaces {namespace} of managed cluster: {cluster}.\n")
 }
 
+/// What would be enabled now goes with what is being deleted.
+fn leaving(cluster: &str, name: &str) -> Failure {
+    let doing = format!("failed to enable add-on {name} on cluster {cluster}");
+    Failure::new(format!("{doing}: it is being deleted there, and waits for its agent to be removed")).hint(format!(
+        "enable it again once it is gone: kubectl wait --for=delete managedclusteraddon/{name} -n {cluster}"
+    ))
+}
+
 fn explain(hub: &Connection, cluster: &str, name: &str, error: &kube::Error) -> Failure {
     let doing = format!("enable add-on {name} on cluster {cluster}");
     let failure = hub.explain(&doing, error);
@@ -187,9 +198,11 @@ fn difference(there: &ManagedClusterAddOn, wanted: &ManagedClusterAddOn) -> Resu
     Ok(merge::diff(&json(there)?, &json(wanted)?))
 }
 
-/// An add-on as it is printed: without what the hub writes.
+/// An add-on as it is printed: without what the hub and its API server write, so that it can be applied again.
 fn printable(addon: ManagedClusterAddOn) -> Result<DynamicObject, Failure> {
-    let addon = ManagedClusterAddOn { status: None, ..addon };
+    let ObjectMeta { name, namespace, labels, annotations, .. } = addon.metadata;
+    let metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
+    let addon = ManagedClusterAddOn { metadata, status: None, ..addon };
     serde_json::from_value(json(&addon)?).map_err(|error| unwritable(&error))
 }
 
