@@ -9,6 +9,7 @@ use ocm_api::{
     cluster::v1beta1::{Placement, PlacementDecision},
     conditions, labels,
 };
+use ocm_apimachinery::labels::is_value;
 
 use super::list;
 use crate::{
@@ -47,8 +48,8 @@ pub(crate) async fn run(args: &PlacementsArgs, context: &Context) -> Result<(), 
         not_found(args)?;
     }
     let chosen = if args.output == Format::Tree && !placements.is_empty() {
-        let of_placements = everything.labels(labels::PLACEMENT);
-        chosen(list::within::<PlacementDecision>(&hub, namespace, &of_placements, "placement decisions").await?)
+        let decisions = decisions_of(args.name.as_deref());
+        chosen(list::within::<PlacementDecision>(&hub, namespace, &decisions, "placement decisions").await?)
     } else {
         Chosen::new()
     };
@@ -68,8 +69,17 @@ fn not_found(args: &PlacementsArgs) -> Result<(), Failure> {
     }
 }
 
-/// A placement's clusters stand in as many decisions as it takes.
-fn chosen(decisions: Vec<DynamicObject>) -> Chosen {
+/// Selects the decisions of one placement, or of all.
+fn decisions_of(placement: Option<&str>) -> ListParams {
+    // Decisions are labelled with the name of their placement, so one whose name no label can hold has none.
+    let named = placement.filter(|name| is_value(name)).map(|name| format!("{}={name}", labels::PLACEMENT));
+    ListParams::default().labels(named.as_deref().unwrap_or(labels::PLACEMENT))
+}
+
+/// A placement's clusters stand in as many decisions as it takes, numbered from 1.
+fn chosen(mut decisions: Vec<DynamicObject>) -> Chosen {
+    let name = |decision: &DynamicObject| decision.metadata.name.clone().unwrap_or_default();
+    decisions.sort_by_cached_key(|decision| (name(decision).len(), name(decision)));
     let mut chosen = Chosen::new();
     for decision in decisions.into_iter().filter_map(list::readable::<PlacementDecision>) {
         let placement = decision.metadata.labels.unwrap_or_default().remove(labels::PLACEMENT).unwrap_or_default();
@@ -193,6 +203,21 @@ new
     └── <PlacementDecision> c1, c2
 ";
         assert_eq!(render(Format::Tree, vec![placement()], &chosen).unwrap(), expected);
+    }
+
+    #[test]
+    fn clusters_come_in_the_order_of_the_decisions_numbers() {
+        let chosen = chosen(vec![decision(1, "c1"), decision(10, "c10"), decision(2, "c2")]);
+        let tree = render(Format::Tree, vec![placement()], &chosen).unwrap();
+        assert!(tree.contains("<PlacementDecision> c1, c2, c10"), "{tree}");
+    }
+
+    #[test]
+    fn only_decisions_of_the_placement_that_was_asked_for_are_read() {
+        let selector = |name| decisions_of(name).label_selector.unwrap();
+        assert_eq!(selector(Some("prod")), "cluster.open-cluster-management.io/placement=prod");
+        assert_eq!(selector(None), "cluster.open-cluster-management.io/placement");
+        assert_eq!(selector(Some(&"p".repeat(64))), "cluster.open-cluster-management.io/placement");
     }
 
     #[test]
