@@ -52,7 +52,10 @@ async fn the_two_sets_of_the_hub_are_made_restored_and_made_anew() -> Result<()>
     // Whatever the hub would do, it has done when it has restored the other one.
     patch(&world, "global", json!({"spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}})).await?;
     wait_for_selector(&world, "global", &all).await?;
-    wait_for_selector(&world, "default", &json!({"selectorType": "LabelSelector"})).await
+    wait_for_selector(&world, "default", &json!({"selectorType": "LabelSelector"})).await?;
+    let again = json!({"metadata": {"annotations": {"cluster.open-cluster-management.io/autoupdate": null}}});
+    patch(&world, "default", again).await?;
+    wait_for_selector(&world, "default", &exclusive).await
 }
 
 async fn wait_for_message(world: &World, set: &str, status: &str, message: &str) -> Result<()> {
