@@ -10,7 +10,7 @@ mod certificate;
 mod listener;
 mod tls;
 
-use std::{fmt::Write as _, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt::Write as _, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -20,15 +20,15 @@ use axum::{
     routing::get,
 };
 use kube::Client;
-use tokio::{net::TcpListener, time::sleep};
-use tracing::{error, info, warn};
+use tokio::net::TcpListener;
+use tracing::info;
 
+use self::access::Refusal;
 pub use self::{
     access::Access,
     certificate::CertificateError,
     tls::{Tls, TlsError, TlsOptions},
 };
-use self::{access::Refusal, listener::TlsListener};
 use crate::context::Context;
 
 /// The listener could not be opened.
@@ -47,20 +47,9 @@ pub struct ListenError {
 /// # Errors
 /// [`ListenError`] when the address is taken or not one of this machine.
 pub async fn serve(context: &Context, address: &str, tls: &Tls, client: Client) -> Result<SocketAddr, ListenError> {
-    let (tcp, local) = bind(address).await?;
-    info!(address = %local, "serving /healthz, /livez, /readyz and /metrics");
     let router = router(context.clone(), Access::new(client));
-    let listener = TlsListener::start(context, tcp, local, tls);
-    context.spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            error!(%error, "the listener for probes and metrics ended");
-        }
-    });
-    Ok(local)
+    serve_router(context, address, Some(tls), router, "/healthz, /livez, /readyz and /metrics").await
 }
-
-/// How long requests in progress have to be finished when the context ends.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves `router`, called `what` in the log, on `address` until the context ends: over HTTPS, or
 /// without `tls` over HTTP. Requests in progress are finished then, within ten seconds. Returns the
@@ -77,30 +66,8 @@ pub async fn serve_router(
 ) -> Result<SocketAddr, ListenError> {
     let (tcp, local) = bind(address).await?;
     info!(address = %local, "serving {what}");
-    match tls {
-        Some(tls) => serve_gracefully(context, TlsListener::start(context, tcp, local, tls), router, what),
-        None => serve_gracefully(context, tcp, router, what),
-    }
+    listener::serve(context, tcp, tls, router);
     Ok(local)
-}
-
-fn serve_gracefully<L>(context: &Context, listener: L, router: Router, what: &'static str)
-where
-    L: axum::serve::Listener<Addr = SocketAddr>,
-{
-    let (ended, limit) = (context.clone(), context.clone());
-    context.spawn_to_completion(async move {
-        let serve =
-            axum::serve(listener, router).with_graceful_shutdown(async move { ended.ended().await }).into_future();
-        tokio::select! {
-            served = serve => if let Err(error) = served {
-                error!(%error, "the listener for {what} ended");
-            },
-            () = async { limit.ended().await; sleep(GRACE).await } => {
-                warn!("requests to {what} were not finished in time");
-            }
-        }
-    });
 }
 
 async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ListenError> {
