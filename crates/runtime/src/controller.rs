@@ -13,6 +13,9 @@ use crate::{
     watch::{Cache, Change, Watchable},
 };
 
+/// Conflicts are normal; as many in a row are two who undo each other's work.
+const TOO_MANY_CONFLICTS: u32 = 10;
+
 /// What a controller wants after a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -30,8 +33,8 @@ pub enum Next {
 /// A control loop for the objects that [`Controller::Key`] names.
 ///
 /// The driver takes a key from the queue and calls the verbs in their order. An error ends the run
-/// and its [`Class`] decides what follows: a conflict is tried again at once, anything transient
-/// later each time, and an invalid object waits for an edit. A key is never in two runs at once.
+/// and its [`Class`] decides what follows: a conflict and anything transient is tried again, soon and
+/// then later each time, and an invalid object waits for an edit. A key is never in two runs at once.
 pub trait Controller: Send + Sync + 'static {
     /// Name in logs and metrics.
     const NAME: &'static str;
@@ -221,8 +224,12 @@ impl<C: Controller> Driver<C> {
     fn after_failure(&self, key: &C::Key, error: &C::Error) {
         match error.class() {
             Class::Conflict => {
-                debug!("somebody else wrote first, trying again");
-                self.queue.add_failed(key.clone());
+                let retry_in = self.queue.add_failed(key.clone());
+                if self.queue.failures(key) < TOO_MANY_CONFLICTS {
+                    debug!("somebody else wrote first, trying again");
+                } else {
+                    warn!(error = %chain(error), ?retry_in, "somebody else writes first each time, trying again");
+                }
             }
             Class::Transient => {
                 let retry_in = self.queue.add_failed(key.clone());

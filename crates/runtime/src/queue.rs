@@ -102,6 +102,12 @@ impl<K: Key> Queue<K> {
         delay
     }
 
+    /// How often in a row a key has failed.
+    #[must_use]
+    pub fn failures(&self, key: &K) -> u32 {
+        self.lock().failures.get(key).copied().unwrap_or(0)
+    }
+
     /// Forgets the failures of a key, so that its next one is met with the shortest delay.
     pub fn forget(&self, key: &K) {
         self.lock().failures.remove(key);
@@ -227,8 +233,9 @@ mod tests {
     async fn failures_double_the_delay_until_success_forgets_them() {
         let queue = Queue::default();
         let delays: Vec<_> = (0..3).map(|_| queue.add_failed("a").as_millis()).collect();
-        assert_eq!(delays, [5, 10, 20]);
+        assert_eq!((delays, queue.failures(&"a")), (vec![5, 10, 20], 3));
         queue.forget(&"a");
+        assert_eq!(queue.failures(&"a"), 0);
         assert_eq!(queue.add_failed("a").as_millis(), 5);
         for _ in 0..40 {
             assert!(queue.add_failed("b") <= LONGEST_BACKOFF);
