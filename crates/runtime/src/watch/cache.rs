@@ -48,6 +48,13 @@ impl<K> Cache<K> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// An object of a namespace that is there and could never be read, if there is one: for those who are about to
+    /// delete what they take for unwanted.
+    #[must_use]
+    pub fn left_out_in(&self, namespace: &str) -> Option<ObjectKey> {
+        self.lock().left_out_in(namespace).cloned()
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 //! What a cache knows, and what a change of it means for those who subscribed.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ops::{Bound, ControlFlow},
     sync::Arc,
 };
@@ -22,6 +22,8 @@ pub(super) struct State<K> {
     /// Uids of objects that a write has removed and whose end the watch has not brought yet.
     forgotten: HashMap<ObjectKey, Uid>,
     listing: Option<Listing<K>>,
+    /// Objects that are there and could never be read.
+    left_out: BTreeSet<ObjectKey>,
     subscribers: Vec<Subscriber<K>>,
 }
 
@@ -29,13 +31,21 @@ pub(super) struct State<K> {
 struct Listing<K> {
     /// What it has brought so far.
     objects: Objects<K>,
+    left_out: BTreeSet<ObjectKey>,
     /// What writes have told since it began: it may have been taken before or after.
     learnt: HashSet<ObjectKey>,
 }
 
 impl<K> Default for State<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), newest: 0, forgotten: HashMap::new(), listing: None, subscribers: Vec::new() }
+        Self {
+            objects: BTreeMap::new(),
+            newest: 0,
+            forgotten: HashMap::new(),
+            listing: None,
+            left_out: BTreeSet::new(),
+            subscribers: Vec::new(),
+        }
     }
 }
 
@@ -51,6 +61,11 @@ impl<K> State<K> {
     pub(super) fn within(&self, namespace: &str) -> Vec<Packed<K>> {
         let from_first = self.objects.range((Bound::Included(ObjectKey::new(namespace, "")), Bound::Unbounded));
         from_first.take_while(|(key, _)| key.namespace == namespace).map(|(_, packed)| packed.clone()).collect()
+    }
+
+    pub(super) fn left_out_in(&self, namespace: &str) -> Option<&ObjectKey> {
+        let mut from_first = self.left_out.range(ObjectKey::new(namespace, "")..);
+        from_first.next().filter(|key| key.namespace == namespace)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -69,7 +84,7 @@ impl<K> State<K> {
     /// What was removed before a list began is not in it.
     pub(super) fn begin_list(&mut self) {
         self.forgotten.clear();
-        self.listing = Some(Listing { objects: BTreeMap::new(), learnt: HashSet::new() });
+        self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), learnt: HashSet::new() });
     }
 }
 
@@ -90,7 +105,11 @@ impl<K: Watchable> State<K> {
                     self.put(key, object);
                 }
             }
-            Err(invalid) => _ = self.last_readable(&invalid, plural),
+            Err(invalid) => {
+                if let (key, None) = self.last_readable(&invalid, plural) {
+                    self.left_out.insert(key);
+                }
+            }
         }
     }
 
@@ -103,6 +122,7 @@ impl<K: Watchable> State<K> {
             Err(invalid) => &invalid.metadata,
         };
         let key = key_of_meta(meta);
+        self.left_out.remove(&key);
         if self.forgotten.get(&key) == Some(&meta.uid) {
             self.forgotten.remove(&key);
         }
@@ -128,22 +148,26 @@ impl<K: Watchable> State<K> {
     }
 
     pub(super) fn collect(&mut self, read: Read<K>, plural: &str) {
-        let listed = match read {
+        let (key, listed) = match read {
             Ok(mut object) => {
                 self.saw(&object);
                 let key = ObjectKey::of(&object);
-                pack(&key, &mut object).map(|packed| (key, packed))
+                let packed = pack(&key, &mut object);
+                (key, packed)
             }
             Err(invalid) => self.last_readable(&invalid, plural),
         };
-        if let (Some((key, packed)), Some(listing)) = (listed, &mut self.listing) {
-            listing.objects.insert(key, packed);
+        match (listed, &mut self.listing) {
+            (Some(packed), Some(listing)) => _ = listing.objects.insert(key, packed),
+            (None, Some(listing)) => _ = listing.left_out.insert(key),
+            (_, None) => {}
         }
     }
 
     /// What the list has brought takes the place of what was known, and the difference is told.
     pub(super) fn end_list(&mut self) {
-        let Some(listing) = self.listing.take() else { return };
+        let Some(mut listing) = self.listing.take() else { return };
+        self.left_out = std::mem::take(&mut listing.left_out);
         let new = self.with_later_writes(listing);
         let mut old = std::mem::replace(&mut self.objects, new);
         for (key, packed) in &self.objects {
@@ -158,7 +182,7 @@ impl<K: Watchable> State<K> {
     }
 
     /// A list without what was removed, and with what was written, after it was taken.
-    fn with_later_writes(&mut self, Listing { mut objects, learnt }: Listing<K>) -> Objects<K> {
+    fn with_later_writes(&mut self, Listing { mut objects, learnt, .. }: Listing<K>) -> Objects<K> {
         self.forgotten.retain(|key, uid| {
             let is_listed = objects.get(key).and_then(Packed::open).is_some_and(|listed| listed.meta().uid == *uid);
             if is_listed {
@@ -192,12 +216,13 @@ impl<K: Watchable> State<K> {
     }
 
     /// What is kept of an object that cannot be read: the object as it was last read. Without it, it would look deleted.
-    fn last_readable(&self, invalid: &InvalidObject, plural: &str) -> Option<(ObjectKey, Packed<K>)> {
+    fn last_readable(&self, invalid: &InvalidObject, plural: &str) -> (ObjectKey, Option<Packed<K>>) {
         let key = key_of_meta(&invalid.metadata);
         let known = self.open(&key).filter(|known| known.meta().uid == invalid.metadata.uid);
         let instead = if known.is_some() { "keeping it as it was before" } else { "leaving it out" };
         error!(kind = plural, object = %key, error = %invalid.error, "cannot read this object, {instead}");
-        known.and_then(|_| Some((key.clone(), self.objects.get(&key)?.clone())))
+        let packed = known.and_then(|_| self.get(&key));
+        (key, packed)
     }
 
     fn open(&self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -211,6 +236,7 @@ impl<K: Watchable> State<K> {
             return;
         }
         let Some(packed) = pack(&key, &mut object) else { return };
+        self.left_out.remove(&key);
         self.objects.insert(key, packed);
         tell_difference(&mut self.subscribers, old, &Arc::new(object));
     }

@@ -136,6 +136,16 @@ impl Index {
         ask(&lock(&self.shared.state))
     }
 
+    /// Whether there may be more of an add-on's placements than is known: a placement or a decision in one of their
+    /// namespaces that could never be read.
+    pub(crate) fn is_unsure(&self, addon: &str) -> bool {
+        let Sources { placements, decisions, .. } = &self.sources;
+        let is_unsure =
+            |namespace: &String| placements.left_out_in(namespace).or(decisions.left_out_in(namespace)).is_some();
+        // Not while the index is locked: the caches are, when they feed it.
+        self.ask(|index| index.namespaces(addon)).iter().any(is_unsure)
+    }
+
     /// Remembers why an add-on could not be installed on a cluster, until it is there or no longer wanted.
     pub(crate) fn set_failure(&self, installation: &ObjectKey, reason: String) {
         self.shared.update(|state, _| state.set_failure(installation, reason));

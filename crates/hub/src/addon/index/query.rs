@@ -1,5 +1,7 @@
 //! What the index is asked.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use ocm_runtime::ObjectKey;
 
@@ -92,6 +94,13 @@ impl State {
             progress.count(addon.installations.get(&cluster), cluster);
         }
         progress
+    }
+
+    /// The namespaces of the placements that an add-on follows.
+    pub(super) fn namespaces(&self, name: &str) -> BTreeSet<String> {
+        let management = self.addons.get(name).and_then(|addon| addon.management.as_ref());
+        let choices = management.map(Management::choices).unwrap_or_default();
+        choices.iter().map(|choice| choice.placement.namespace.clone()).collect()
     }
 
     /// The installations on a cluster, those that are only wanted included.

@@ -3,7 +3,8 @@
 //!
 //! An add-on is created only on a cluster that is there and stays, so that none comes back while the cluster is cleaned
 //! up. It is deleted only after [`GRACE`]: a cluster that moves from one PlacementDecision to another is in neither for a
-//! moment, and to install an add-on anew is much more work than to wait.
+//! moment, and to install an add-on anew is much more work than to wait. It is not deleted at all while a placement or a
+//! decision that may want it cannot be read.
 
 mod observe;
 mod plan;
@@ -34,6 +35,9 @@ use crate::{
 
 /// How long an add-on stays where no placement wants it any more.
 const GRACE: SignedDuration = SignedDuration::from_secs(3);
+
+/// When to look again whether everything can be read that may want an add-on.
+const UNSURE: SignedDuration = SignedDuration::from_mins(1);
 
 /// See the module.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use ocm_api::addon::v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnSpec};
 use ocm_runtime::{ObjectKey, write};
 
-use super::{GRACE, observe::Observed};
+use super::{GRACE, UNSURE, observe::Observed};
 use crate::addon::{annotations, facts, index::Wish};
 
 /// The version that owner references name, whatever version is written.
@@ -32,6 +32,7 @@ pub(crate) enum Plan {
 pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     match (&observed.addon, &observed.sight.wish) {
         (Some(addon), _) if write::is_deleting(addon.as_ref()) => Plan::Nothing,
+        (Some(_), Wish::Unwanted { .. }) if observed.is_unsure => Plan::Wait(UNSURE),
         (Some(addon), Wish::Unwanted { since }) => delete(addon, since.unwrap_or(now), now),
         (Some(addon), _) => Plan::Keep(addon.clone(), Box::new(owned(addon, observed))),
         (None, Wish::Wanted) if observed.sight.refusal.is_none() => create(observed),

@@ -7,7 +7,7 @@ use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use ocm_runtime::{ObjectKey, conditions};
 use serde_json::{Value, json};
 
-use super::{GRACE, failure, observe::Observed, plan::Plan, plan::plan, report::reported};
+use super::{GRACE, UNSURE, failure, observe::Observed, plan::Plan, plan::plan, report::reported};
 use crate::{
     addon::{
         facts::{Cluster, Work},
@@ -21,6 +21,7 @@ fn observed(wish: Wish, addon: Option<ManagedClusterAddOn>) -> Observed {
     Observed {
         key: ObjectKey::new("c1", "a"),
         sight: Sight { uid: "owner".into(), wish, refusal: None },
+        is_unsure: false,
         addon: addon.map(Arc::new),
         cluster: Some(Cluster::default()),
         works: Vec::new(),
@@ -122,6 +123,12 @@ fn an_addon_that_no_placement_wants_goes_after_a_while() {
     assert_eq!(after(1), Plan::Wait(GRACE - SignedDuration::from_secs(1)));
     assert!(matches!(after(GRACE.as_secs()), Plan::Delete(_)));
     assert_eq!(plan(&observed(since(9), None), now()), Plan::Nothing);
+}
+
+#[test]
+fn an_addon_stays_while_what_may_want_it_cannot_be_read() {
+    let unwanted = observed(Wish::Unwanted { since: None }, Some(addon(json!({}))));
+    assert_eq!(plan(&Observed { is_unsure: true, ..unwanted }, now() + GRACE), Plan::Wait(UNSURE));
 }
 
 #[test]

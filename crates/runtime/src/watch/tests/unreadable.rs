@@ -49,3 +49,23 @@ fn the_predecessor_of_an_object_that_cannot_be_read_is_gone() {
     list_unreadable(&cache, "bad", "3");
     assert_eq!(taken(&seen), ["deleted bad"]);
 }
+
+#[test]
+fn what_could_never_be_read_is_known_until_it_is_gone_or_can_be_read() {
+    let (cache, _) = watched();
+    let left_out = || (cache.left_out_in("n"), cache.left_out_in("ns").map(|key| key.name));
+    assert_eq!(left_out(), (None, None));
+    list_unreadable(&cache, "bad", "1");
+    assert_eq!(left_out(), (None, Some("bad".into())));
+    cache.take(Event::Apply(Ok(readable("bad", "1"))), "configmaps");
+    assert_eq!(left_out(), (None, None));
+    cache.take(Event::Apply(unreadable("bad", "1")), "configmaps");
+    assert_eq!(left_out(), (None, None), "it stays as it was");
+    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    assert_eq!(left_out(), (None, Some("worse".into())));
+    cache.take(Event::Delete(unreadable("worse", "3")), "configmaps");
+    assert_eq!(left_out(), (None, None));
+    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    list(&cache, vec![readable("good", "2")]);
+    assert_eq!(left_out(), (None, None));
+}
