@@ -74,3 +74,8 @@ fn response(code: u16, body: &Value) -> Response<Body> {
 pub(crate) fn conflict() -> (u16, Value) {
     (409, json!({"kind": "Status", "code": 409, "status": "Failure", "message": "", "reason": "Conflict"}))
 }
+
+/// The answer when there is no such object.
+pub(crate) fn not_found() -> (u16, Value) {
+    (404, json!({"kind": "Status", "code": 404, "status": "Failure", "message": "", "reason": "NotFound"}))
+}

@@ -2,7 +2,7 @@
 
 /// The longest name, and the longest value.
 const LONGEST_NAME: usize = 63;
-/// The longest prefix of a key.
+/// The longest prefix of a key, and the longest DNS name.
 const LONGEST_PREFIX: usize = 253;
 
 /// Whether a label can have this key: a name, with a DNS name and `/` before it or not.
@@ -24,7 +24,8 @@ fn is_name(text: &str) -> bool {
     text.len() <= LONGEST_NAME && has_edges(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(is_inner)
 }
 
-fn is_dns_name(text: &str) -> bool {
+/// Whether a text is a DNS name, as most names of objects must be.
+pub fn is_dns_name(text: &str) -> bool {
     text.len() <= LONGEST_PREFIX && text.split('.').all(is_dns_label)
 }
 

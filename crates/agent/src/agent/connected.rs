@@ -55,7 +55,7 @@ impl Agent {
         phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
         phase.run(Status::new(phase, &hub, &managed, recorder, status), 1);
         if self.config.feature_gates.enabled(feature_gates::ADDON_MANAGEMENT) {
-            let sites = Sites { managed: managed.client().clone(), management: self.management.client().clone() };
+            let sites = Sites { managed, management: self.management.clone() };
             addon::start(phase, &hub, sites, self.addon_settings(connection)?);
         }
         if self.config.components.work {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::ByteString;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use ocm_agent::AgentConfig;
-use ocm_api::feature_gates;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use ocm_runtime::{
     Clock,
-    feature_gates::FeatureGates,
     pki::{Bundle, Subject, parse_request},
 };
 use ocm_testing::eventually;
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{
     addon_world::{KUBE_CLIENT, texts},
-    registration_world::{World, clock, later, looks_again, name},
+    registration_world::{World, clock, later, name},
 };
 
 const ROTATED: &str = "ClusterCertificateRotated";
@@ -159,48 +159,6 @@ async fn a_namespace_that_does_not_exist_is_told_of_and_waited_for_and_others_go
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_secret_goes_with_the_registration_and_with_the_addon_and_not_before() -> Result<()> {
-    let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
-    world.manage("hello", json!({"registrations": []})).await?;
-    world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
-
-    world.manage("hello", json!({"registrations": [world.kube_client("hello")]})).await?;
-    world.issue("hello", &namespace, None).await?;
-    let finalizers = |list: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": list}}));
-    world.addons().patch("hello", &PatchParams::default(), &finalizers(json!(["example.com/clean-up"]))).await?;
-    let looks = agent.looks("addon-registration");
-    world.delete_addon("hello").await?;
-    // Its manager takes the registration away, and the agent keeps what there is all the same.
-    world.manage("hello", json!({"registrations": []})).await?;
-    eventually("the agent has seen it", || async { agent.looks("addon-registration") > looks }).await?;
-    assert!(world.managed_secret(&namespace, "hello-hub-kubeconfig").await?.is_some(), "it may have to clean up");
-    world.addons().patch("hello", &PatchParams::default(), &finalizers(json!(null))).await?;
-    world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn another_namespace_or_another_subject_takes_another_certificate_and_the_old_secret_goes() -> Result<()> {
-    let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let (first, second) = (world.install_namespace("first").await?, world.install_namespace("second").await?);
-    world.serve_addon("hello", &first).await?;
-    world.manage("hello", json!({"namespace": second})).await?;
-    world.secret_gone(&first, "hello-hub-kubeconfig").await?;
-    let old = world.issue("hello", &second, None).await?;
-
-    let mut other = world.kube_client("hello");
-    other["subject"]["user"] = json!("somebody-else");
-    world.manage("hello", json!({"registrations": [other]})).await?;
-    let new = world.issue("hello", &second, Some(&old)).await?;
-    assert_eq!(world.who_is(&new).await?.username.as_deref(), Some("somebody-else"));
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_an_addon_is_renewed_before_it_expires_and_a_deleted_secret_made_anew() -> Result<()> {
     let world = World::new().await?;
     let clock = clock();
@@ -211,7 +169,7 @@ async fn a_certificate_of_an_addon_is_renewed_before_it_expires_and_a_deleted_se
     let start = clock.now();
     later(&clock, Duration::from_secs(300 * 24 * 3600));
     let touch = Patch::Merge(json!({"metadata": {"annotations": {"looked-at": "x"}}}));
-    let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(world.managed_client.clone(), &namespace);
+    let secrets = Api::<Secret>::namespaced(world.managed_client.clone(), &namespace);
     let old = secrets.patch(old.metadata.name.as_deref().unwrap_or_default(), &PatchParams::default(), &touch).await?;
     let renewal = world.open_request("hello").await?;
     // What is issued is issued by the machine's clock.
@@ -241,61 +199,5 @@ async fn dozens_of_addons_are_served_at_a_time() -> Result<()> {
     for addon in &names {
         assert_eq!(world.addon_requests(addon).await?.len(), 1, "{addon}");
     }
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_registration_that_cannot_be_served_is_refused_by_name() -> Result<()> {
-    let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    // Its secret would be the one the agent takes its bootstrap kubeconfig from.
-    world.register_addon("bootstrap", &world.namespace).await?;
-    let message = world.addon_condition("bootstrap", ROTATED, "False", FAILED).await?.message;
-    assert!(message.contains("bootstrap-hub-kubeconfig"), "{message}");
-    assert!(world.addon_requests("bootstrap").await?.is_empty());
-    world.delete_addon("bootstrap").await?;
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_the_secrets_of_addons_are_enough() -> Result<()> {
-    let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
-    world.addon_condition("hello", ROTATED, "True", UPDATED).await?;
-    agent.stop().await?;
-    let written = world.hub_writes()?.len();
-
-    let agent = world.start().await?;
-    // At the cluster's own and at the add-on's.
-    eventually("it has looked at both certificates", || async { agent.looks("client-certificate") >= 2 }).await?;
-    assert_eq!(world.addon_requests("hello").await?.len(), 1);
-    world.delete_addon("hello").await?;
-    world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
-    let writes = world.hub_writes()?;
-    assert!(!writes[written..].iter().any(|write| write.contains("certificatesigning")), "{writes:?}");
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_the_gate_off_addons_are_left_alone() -> Result<()> {
-    let world = World::new().await?;
-    let off = [format!("{}=false", feature_gates::ADDON_MANAGEMENT)];
-    let gates = FeatureGates::parse(&ocm_agent::agent::known_gates(), &off)?;
-    let agent = world.join(AgentConfig { feature_gates: gates, ..world.attentive() }, Clock::System).await?;
-    world.register_addon("hello", "default").await?;
-    looks_again(&agent, "cluster-lease", 0).await?;
-    assert_eq!((agent.looks("addon-registration"), agent.looks("addon-health")), (0, 0));
-    assert!(!agent.context.metrics().encode().contains("managedclusteraddons"), "nothing is watched");
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hub_without_addons_is_fine() -> Result<()> {
-    let world = World::without_addons().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    eventually("the agent is ready", || async { agent.context.health().awaited().is_empty() }).await?;
-    assert!(!agent.context.metrics().encode().contains("managedclusteraddons"), "nothing is watched");
     agent.stop().await
 }

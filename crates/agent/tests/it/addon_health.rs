@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use kube::api::{Patch, PatchParams};
 use ocm_runtime::Clock;
 use serde_json::json;
 
@@ -86,10 +85,7 @@ async fn the_lease_is_looked_for_where_the_agent_is_installed() -> Result<()> {
     world.manage("hello", json!({"namespace": elsewhere})).await?;
     world.addon_condition("hello", "Available", "Unknown", NOT_FOUND).await?;
 
-    let hosted = Patch::Merge(json!({"metadata": {"annotations": {
-        "addon.open-cluster-management.io/hosting-cluster-name": "host1",
-    }}}));
-    world.addons().patch("hello", &PatchParams::default(), &hosted).await?;
+    world.host_addon("hello", "host1").await?;
     ocm_testing::eventually("the hosting cluster is named", || async {
         let conditions = world.addon_conditions("hello").await?;
         anyhow::Ok(conditions.iter().any(|condition| condition.message.contains("\"host1\"")))

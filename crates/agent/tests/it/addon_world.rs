@@ -17,7 +17,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use ocm_agent::AgentConfig;
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels};
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, labels};
 use ocm_runtime::{client::Endpoint, kubeconfig};
 use ocm_testing::eventually;
 use serde_json::{Value, json};
@@ -38,11 +38,16 @@ impl World {
 
     /// Makes a namespace on the managed cluster for the add-ons of this test.
     pub(crate) async fn install_namespace(&self, suffix: &str) -> Result<String> {
-        let mut namespace = Namespace::default();
         let name = format!("{}-{suffix}", self.cluster);
-        namespace.metadata.name = Some(name.clone());
-        Api::all(self.managed_client.clone()).create(&PostParams::default(), &namespace).await?;
+        create_namespace(&self.managed_client, &name).await?;
         Ok(name)
+    }
+
+    /// Says that an add-on's agent runs on a hosting cluster.
+    pub(crate) async fn host_addon(&self, name: &str, cluster: &str) -> Result<()> {
+        let hosted = json!({"metadata": {"annotations": {annotations::ADDON_HOSTING_CLUSTER: cluster}}});
+        self.addons().patch(name, &PatchParams::default(), &Patch::Merge(hosted)).await?;
+        Ok(())
     }
 
     pub(crate) async fn create_addon(&self, name: &str, namespace: &str) -> Result<()> {
@@ -173,6 +178,13 @@ impl World {
         };
         Ok(())
     }
+}
+
+pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.into());
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    Ok(())
 }
 
 /// What a secret holds, as text.

@@ -2,6 +2,7 @@
 
 mod addon;
 mod addon_health;
+mod addon_life;
 mod addon_world;
 mod registration;
 mod registration_rotation;

@@ -39,7 +39,9 @@ pub(crate) struct World {
     pub(crate) hub_client: Client,
     pub(crate) managed_client: Client,
     pub(crate) dir: TempDir,
+    /// The agent's own identity on the cluster it runs on, and on the one it manages: the same one unless that is hosted.
     account: PathBuf,
+    account_there: PathBuf,
 }
 
 /// A running agent.
@@ -97,6 +99,14 @@ impl World {
         Self::between(fixture.managed2, fixture.managed1).await
     }
 
+    /// Whose agent manages the second managed cluster from the first one; with a client for the second.
+    pub(crate) async fn hosted() -> Result<(Self, Client)> {
+        let (mut world, managed) = (Self::new().await?, fixture::get().managed2);
+        world.account_there = world.dir.path().join("account-there.yaml");
+        write_kubeconfig(&account_on(managed, &world.cluster, &world.namespace).await?, &world.account_there)?;
+        Ok((world, managed.client().await?))
+    }
+
     async fn on(managed: &'static ControlPlane) -> Result<Self> {
         static READY: OnceCell<()> = OnceCell::const_new();
         install_crypto_provider();
@@ -108,21 +118,16 @@ impl World {
     async fn between(hub: &'static ControlPlane, managed: &'static ControlPlane) -> Result<Self> {
         let cluster = unique("cluster");
         let namespace = format!("{cluster}-agent");
-        managed
-            .apply_yaml(
-                &AGENT.replace(AGENT_NAMESPACE, &namespace).replace("klusterlet-", &format!("{cluster}-klusterlet-")),
-            )
-            .await?;
         let dir = TempDir::new(&cluster)?;
         let account = dir.path().join("account.yaml");
-        let name = AGENT_ACCOUNT.replace("klusterlet-", &format!("{cluster}-klusterlet-"));
-        write_kubeconfig(&managed.kubeconfig_for_service_account(&namespace, &name).await?, &account)?;
+        write_kubeconfig(&account_on(managed, &cluster, &namespace).await?, &account)?;
         let world = Self {
             hub,
             managed,
             namespace,
             hub_client: hub.client().await?,
             managed_client: managed.client().await?,
+            account_there: account.clone(),
             account,
             cluster,
             dir,
@@ -162,9 +167,10 @@ impl World {
 
     pub(crate) async fn start_with(&self, config: AgentConfig, clock: Clock) -> Result<Running> {
         let context = Context::with_clock(clock);
-        let endpoint = Endpoint::new(&kubeconfig::load(Some(&self.account)).await?)?;
+        let here = Endpoint::new(&kubeconfig::load(Some(&self.account)).await?)?;
+        let there = Endpoint::new(&kubeconfig::load(Some(&self.account_there)).await?)?;
         let own = context.clone();
-        let task = tokio::spawn(async move { run(&own, &endpoint, &endpoint, config).await });
+        let task = tokio::spawn(async move { run(&own, &here, &there, config).await });
         Ok(Running { context, task })
     }
 
@@ -294,6 +300,13 @@ impl World {
         let prefix = format!("system:serviceaccount:{}:", self.namespace);
         writes(self.managed, |write| write.user.starts_with(&prefix))
     }
+}
+
+/// Gives the agent of a cluster an identity with its rights, under names of its own.
+async fn account_on(plane: &ControlPlane, cluster: &str, namespace: &str) -> Result<Kubeconfig> {
+    let own = |text: &str| text.replace("klusterlet-", &format!("{cluster}-klusterlet-"));
+    plane.apply_yaml(&own(&AGENT.replace(AGENT_NAMESPACE, namespace))).await?;
+    plane.kubeconfig_for_service_account(namespace, &own(AGENT_ACCOUNT)).await
 }
 
 fn writes(cluster: &ControlPlane, matters: impl Fn(&Write) -> bool) -> Result<Vec<String>> {

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use ocm_api::{
     addon::v1alpha1::{HealthCheckMode, ManagedClusterAddOn},
     conditions::addon::AVAILABLE,
-    limits,
+    leases, limits,
     reasons::addon::{LEASE_NOT_FOUND, LEASE_UPDATE_STOPPED, LEASE_UPDATED},
 };
 use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, conditions::Finding, write};
@@ -54,8 +54,11 @@ impl AddOnHealth {
             Some(_) => Heartbeat::Missing,
         };
         match own {
-            Heartbeat::Missing => read(&self.hub, &self.settings.cluster, name).await,
-            found @ Heartbeat::At(_) => Ok(found),
+            // One lease there is not of an add-on, whatever the add-on is called.
+            Heartbeat::Missing if name != leases::MANAGED_CLUSTER => {
+                read(&self.hub, &self.settings.cluster, name).await
+            }
+            found => Ok(found),
         }
     }
 }
@@ -128,9 +131,11 @@ fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp)
             Finding::is_true(AVAILABLE, LEASE_UPDATED, message)
         }
         Heartbeat::At(renewed) => {
-            let since = renewed.map_or_else(|| "has never renewed".into(), |at| format!("has not since {at} renewed"));
+            // Not since when: the time of an agent whose clock is slow changes with every renewal.
+            let since = if renewed.is_some() { "no longer renews" } else { "has never renewed" };
             let message = format!(
-                "Add-on {addon} is not available: its agent {since} {lease}; look at its pods in namespace {}",
+                "Add-on {addon} is not available: its agent {since} {lease}; look at its pods in namespace {}, and at \
+                 the clocks of their nodes",
                 place.namespace
             );
             Finding::is_false(AVAILABLE, LEASE_UPDATE_STOPPED, message)
@@ -162,8 +167,13 @@ fn end_of(renewed: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use ocm_api::addon::v1alpha1::{HealthCheck, ManagedClusterAddOnStatus};
+    use ocm_runtime::{Context, Watches};
 
     use super::*;
+    use crate::{
+        registration::addon::target::tests::settings,
+        testing::{Mock, not_found},
+    };
 
     const HERE: Place<'_> = Place { namespace: "default", hosting: None };
 
@@ -203,6 +213,36 @@ mod tests {
         let renewed = Heartbeat::At(Some(at(1000)));
         assert_eq!(finding("a", &HERE, renewed, at(1010)).message, finding("a", &HERE, renewed, at(1020)).message);
         assert_eq!(finding("a", &HERE, renewed, at(2000)).message, finding("a", &HERE, renewed, at(2020)).message);
+        // As of an agent whose clock is slow.
+        let later = Heartbeat::At(Some(at(1060)));
+        assert_eq!(finding("a", &HERE, renewed, at(2000)).message, finding("a", &HERE, later, at(2060)).message);
+    }
+
+    /// What is asked of hub, managed and management cluster about the lease of an add-on that has none.
+    async fn asked_for(addon: &str, place: &Place<'_>) -> [Vec<String>; 3] {
+        let mocks: [Mock; 3] = std::array::from_fn(|_| Mock::answering(vec![not_found()]));
+        let [hub, managed, management] = mocks.each_ref().map(|mock| Watches::new(mock.client(), Context::new()));
+        let sites = Sites { managed, management };
+        let health = AddOnHealth::new(hub.client().clone(), Cache::default(), sites, Arc::new(settings()));
+        assert_eq!(health.heartbeat(addon, place).await.unwrap(), Heartbeat::Missing);
+        mocks.map(|mock| mock.asked())
+    }
+
+    fn get(namespace: &str, name: &str) -> Vec<String> {
+        vec![format!("GET /apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")]
+    }
+
+    #[tokio::test]
+    async fn a_lease_is_looked_for_where_the_agent_runs_and_then_on_the_hub() {
+        assert_eq!(asked_for("hello", &HERE).await, [get("cluster1", "hello"), get("default", "hello"), vec![]]);
+        let hosted = Place { hosting: Some("host1"), ..HERE };
+        assert_eq!(asked_for("hello", &hosted).await, [get("cluster1", "hello"), vec![], get("default", "hello")]);
+    }
+
+    #[tokio::test]
+    async fn the_clusters_own_lease_is_not_an_addons() {
+        let asked = asked_for("managed-cluster-lease", &HERE).await;
+        assert_eq!(asked, [vec![], get("default", "managed-cluster-lease"), vec![]]);
     }
 
     #[test]

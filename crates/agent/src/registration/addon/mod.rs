@@ -10,6 +10,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `registrations` | starts and stops one certificate per registration, deletes the secrets of those that go |
+//! | `running` | which certificates are looked after, and what came of them |
 //! | `target` | which certificates an add-on wants, and where they are kept |
 //! | `health` | says by the add-on's lease whether it is available |
 //!
@@ -18,6 +19,7 @@
 
 mod health;
 mod registrations;
+mod running;
 mod target;
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
@@ -56,17 +58,21 @@ pub(crate) struct Settings {
 /// The clusters on which the agents of add-ons run.
 #[derive(Clone)]
 pub(crate) struct Sites {
-    pub(crate) managed: Client,
+    pub(crate) managed: Watches,
     /// The cluster that this agent runs on.
-    pub(crate) management: Client,
+    pub(crate) management: Watches,
 }
 
 impl Sites {
-    fn client(&self, site: Site) -> &Client {
+    fn watches(&self, site: Site) -> &Watches {
         match site {
             Site::Managed => &self.managed,
             Site::Management => &self.management,
         }
+    }
+
+    fn client(&self, site: Site) -> &Client {
+        self.watches(site).client()
     }
 }
 

@@ -1,31 +1,27 @@
 //! Starts and stops one certificate per registration of an add-on.
 //!
 //! A registration that goes, or changes in any way, takes its secret with it; so does an add-on once it is gone. While an
-//! add-on is being deleted everything stays, since its agent may have to clean up on the hub.
+//! add-on is being deleted everything stays, since its agent may have to clean up on the hub. What goes while the agent is
+//! down leaves its secret behind, as with OCM: nothing about a secret says whose it was.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::ObjectMeta};
 use ocm_api::addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn};
 use ocm_runtime::{
-    Cache, Change, Class, Classified, Context, Controller, Next, ObjectKey, Watches, Wiring, error::found, write,
+    Cache, Change, Class, Classified, Context, Controller, Next, ObjectKey, Wiring, conditions::Finding, error::found,
+    write,
 };
 use tracing::{info, info_span};
 
 use super::{
     Settings, Sites,
+    running::{Running, Started},
     target::{Due, Target},
 };
 use crate::registration::certificate::{self, Certificate, Reporting, Requests};
-
-/// How often a refusal is told again: a certificate that is renewed may have said otherwise since.
-const RETELL: Duration = Duration::from_secs(300);
 
 /// What can go wrong while an add-on's certificates are set up.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +32,12 @@ pub(super) enum RegistrationError {
     /// The watch has lost the add-on, which is no reason to take its credentials away.
     #[error("the agent's watch has lost ManagedClusterAddOn {0}, which is still on the hub: its credentials stay")]
     NotGone(ObjectKey),
+    /// The hub does not keep how the add-on's agent is to log in.
+    #[error(
+        "the hub drops status.kubeClientDriver of ManagedClusterAddOn {0}, so the add-on gets no certificate: bring the \
+         CRDs of the hub up to date"
+    )]
+    DriverDropped(ObjectKey),
 }
 
 impl Classified for RegistrationError {
@@ -43,6 +45,7 @@ impl Classified for RegistrationError {
         match self {
             Self::Api(error) => error.class(),
             Self::NotGone(_) => Class::Transient,
+            Self::DriverDropped(_) => Class::Invalid,
         }
     }
 }
@@ -54,21 +57,7 @@ pub(super) struct Registrations {
     addons: Cache<ManagedClusterAddOn>,
     sites: Sites,
     settings: Arc<Settings>,
-    running: Mutex<HashMap<ObjectKey, Vec<Running>>>,
-}
-
-/// A certificate that is looked after.
-struct Running {
-    target: Target,
-    context: Context,
-}
-
-/// A certificate that was started.
-#[derive(Clone, Debug)]
-pub(super) struct Started {
-    target: Target,
-    /// `false` when it is stopped, and only its secret is still to be deleted.
-    runs: bool,
+    running: Running,
 }
 
 /// What a decision depends on.
@@ -85,12 +74,16 @@ pub(super) enum Plan {
     Nothing,
     /// Say in its status how its agent is to log in.
     SetDriver,
-    /// First stop these and delete their secrets, then start those.
-    Change {
-        stop: Vec<Target>,
-        start: Vec<Target>,
-        refused: Option<String>,
-    },
+    Change(Changes),
+}
+
+/// First stop some and delete their secrets, then start others.
+#[derive(Debug, PartialEq)]
+pub(super) struct Changes {
+    stop: Vec<Target>,
+    start: Vec<Target>,
+    /// Why a registration gets no certificate.
+    refused: Option<String>,
 }
 
 impl Registrations {
@@ -101,17 +94,7 @@ impl Registrations {
         sites: Sites,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { context: context.clone(), requests, addons, sites, settings, running: Mutex::default() }
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<ObjectKey, Vec<Running>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn started(&self, key: &ObjectKey) -> Vec<Started> {
-        let running = self.running();
-        let all = running.get(key).into_iter().flatten();
-        all.map(|one| Started { target: one.target.clone(), runs: !one.context.is_ended() }).collect()
+        Self { context: context.clone(), requests, addons, sites, settings, running: Running::default() }
     }
 
     fn addons_on_hub(&self) -> Api<ManagedClusterAddOn> {
@@ -121,10 +104,12 @@ impl Registrations {
     async fn set_driver(&self, addon: &ManagedClusterAddOn) -> Result<(), RegistrationError> {
         let mut new = addon.clone();
         new.status.get_or_insert_default().kube_client_driver = Some(KubeClientDriver::Csr);
-        if let Some(patched) = found(write::patch_status(&self.addons_on_hub(), addon, &new).await)?.flatten() {
-            self.addons.learn(patched);
-        }
-        Ok(())
+        let Some(patched) = found(write::patch_status(&self.addons_on_hub(), addon, &new).await)?.flatten() else {
+            return Ok(());
+        };
+        let is_dropped = self.settings.due(&patched) == Due::Driver;
+        self.addons.learn(patched);
+        if is_dropped { Err(RegistrationError::DriverDropped(ObjectKey::of(addon))) } else { Ok(()) }
     }
 
     /// Credentials are only taken away when the hub says so itself: a watch also leaves out what it cannot read.
@@ -135,57 +120,42 @@ impl Registrations {
         }
     }
 
-    async fn change(
-        &self,
-        observed: &Observed,
-        stop: Vec<Target>,
-        start: Vec<Target>,
-    ) -> Result<(), RegistrationError> {
-        if observed.addon.is_none() && !stop.is_empty() {
-            self.make_sure_it_is_gone(&observed.key).await?;
+    async fn change(&self, observed: &Observed, change: Changes) -> Result<(), RegistrationError> {
+        let key = &observed.key;
+        if observed.addon.is_none() && !change.stop.is_empty() {
+            self.make_sure_it_is_gone(key).await?;
         }
-        for target in stop {
-            self.stop(&observed.key, &target).await?;
+        self.running.refuse(key, change.refused.map(certificate::failed));
+        for target in change.stop {
+            self.stop(key, &target).await?;
         }
-        for target in start {
-            self.start(&observed.key, target);
+        for target in change.start {
+            self.start(key, target);
         }
         Ok(())
     }
 
     /// What is stopped is forgotten only when its secret is deleted.
     async fn stop(&self, key: &ObjectKey, target: &Target) -> Result<(), RegistrationError> {
-        let of_target = |one: &&Running| one.target == *target;
-        let context = self.running().get(key).into_iter().flatten().find(of_target).map(|one| one.context.clone());
-        if let Some(context) = context {
+        if let Some(context) = self.running.unwant(key, target) {
             context.stop().await;
         }
         let secret = &target.wanted.secret;
         let secrets = Api::namespaced(self.sites.client(target.site).clone(), &secret.namespace);
         write::delete(&secrets, &named(secret)).await?;
         info!(addon = key.name, %secret, "deleted the secret of a registration that is no longer there");
-        let mut running = self.running();
-        if let Some(all) = running.get_mut(key) {
-            all.retain(|one| one.target != *target);
-        }
-        running.retain(|_, all| !all.is_empty());
+        self.running.forget(key, target);
         Ok(())
     }
 
     fn start(&self, key: &ObjectKey, target: Target) {
-        let context = self.context.child();
+        let (context, site, wanted) = (self.context.child(), target.site, target.wanted.clone());
+        let outcomes = self.running.start(key, target, context.clone());
         info_span!("addon", name = key.name).in_scope(|| {
-            let keeper = Watches::new(self.sites.client(target.site).clone(), context.clone());
-            let (wanted, reporting) = (target.wanted.clone(), Reporting::AddOn(self.addons.clone()));
+            let keeper = self.sites.watches(site).part(context.clone());
+            let reporting = Reporting::AddOn(self.addons.clone(), outcomes);
             context.run(Certificate::new(self.requests.clone(), &keeper, wanted, reporting), 1);
         });
-        self.running().entry(key.clone()).or_default().push(Running { target, context });
-    }
-
-    async fn refuse(&self, key: &ObjectKey, cause: String, now: Timestamp) -> Result<(), RegistrationError> {
-        let finding = certificate::failed(cause);
-        certificate::set_condition(&self.addons_on_hub(), &self.addons, key, finding, now).await?;
-        Ok(())
     }
 }
 
@@ -200,7 +170,7 @@ impl Controller for Registrations {
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = Option<String>;
+    type Applied = ();
     type Error = RegistrationError;
 
     fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
@@ -218,47 +188,45 @@ impl Controller for Registrations {
         let addon = self.addons.get(key);
         let nothing = || Due::Certificates { targets: Vec::new(), refused: None };
         let due = addon.as_ref().map_or_else(nothing, |addon| self.settings.due(addon));
-        Ok(Some(Observed { key: key.clone(), addon, due, started: self.started(key) }))
+        Ok(Some(Observed { key: key.clone(), addon, due, started: self.running.started(key) }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
-        let (targets, refused) = match &observed.due {
-            Due::Stay => return Plan::Nothing,
-            Due::Driver => return Plan::SetDriver,
-            Due::Certificates { targets, refused } => (targets, refused.clone()),
-        };
-        let fits = |one: &&Started| one.runs && targets.contains(&one.target);
-        let (stay, stop): (Vec<_>, Vec<_>) = observed.started.iter().partition(fits);
-        let start = targets.iter().filter(|target| !stay.iter().any(|one| one.target == **target));
-        let (start, stop) = (start.cloned().collect(), stop.into_iter().map(|one| one.target.clone()).collect());
-        Plan::Change { stop, start, refused }
-    }
-
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Option<String>, RegistrationError> {
-        match (plan, &observed.addon) {
-            (Plan::SetDriver, Some(addon)) => {
-                self.set_driver(addon).await?;
-                Ok(None)
-            }
-            (Plan::Change { stop, start, refused }, _) => {
-                self.change(observed, stop, start).await?;
-                Ok(refused)
-            }
-            (Plan::Nothing | Plan::SetDriver, _) => Ok(None),
+        match &observed.due {
+            // What an agent that is new here has to take up from its predecessor.
+            Due::Stay { targets } if observed.started.is_empty() => changes(&[], targets, None),
+            Due::Stay { .. } => Plan::Nothing,
+            Due::Driver => Plan::SetDriver,
+            Due::Certificates { targets, refused } => changes(&observed.started, targets, refused.clone()),
         }
     }
 
-    async fn report(
-        &self,
-        observed: &Observed,
-        refused: Option<String>,
-        now: Timestamp,
-    ) -> Result<Next, RegistrationError> {
-        let Some(cause) = refused else { return Ok(Next::Change) };
-        self.refuse(&observed.key, cause, now).await?;
-        Ok(Next::After(RETELL))
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<(), RegistrationError> {
+        match (plan, &observed.addon) {
+            (Plan::SetDriver, Some(addon)) => self.set_driver(addon).await,
+            (Plan::Change(changes), _) => self.change(observed, changes).await,
+            (Plan::Nothing | Plan::SetDriver, _) => Ok(()),
+        }
+    }
+
+    /// Says what went wrong with one of the certificates, and that nothing does any more.
+    async fn report(&self, observed: &Observed, (): (), now: Timestamp) -> Result<Next, RegistrationError> {
+        let key = &observed.key;
+        let is_news = |verdict: &Finding| verdict.status != "True" || certificate::is_in_doubt(&self.addons, key);
+        if let Some(verdict) = self.running.verdict(key).filter(is_news) {
+            certificate::set_condition(&self.addons_on_hub(), &self.addons, key, verdict, now).await?;
+        }
+        Ok(Next::Change)
     }
 }
 
+fn changes(started: &[Started], targets: &[Target], refused: Option<String>) -> Plan {
+    let fits = |one: &&Started| one.wanted && targets.contains(&one.target);
+    let (stay, stop): (Vec<_>, Vec<_>) = started.iter().partition(fits);
+    let start = targets.iter().filter(|target| !stay.iter().any(|one| one.target == **target));
+    let (start, stop) = (start.cloned().collect(), stop.into_iter().map(|one| one.target.clone()).collect());
+    Plan::Change(Changes { stop, start, refused })
+}
+
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -6,6 +6,7 @@ use ocm_api::{
     secrets::{self, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
     signers,
 };
+use ocm_apimachinery::labels::{is_dns_name, is_value};
 use ocm_runtime::{ObjectKey, pki, write};
 
 use super::Settings;
@@ -66,7 +67,10 @@ pub(super) struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// What there is stays, so that the add-on can clean up: it is being deleted.
-    Stay,
+    Stay {
+        /// What it had when the deletion began, unless its manager has changed that since.
+        targets: Vec<Target>,
+    },
     /// Its status is to say first how its agent is to log in.
     Driver,
     /// These certificates, and no others.
@@ -81,17 +85,20 @@ impl Settings {
     /// What the agent owes to an add-on.
     pub(super) fn due(&self, addon: &ManagedClusterAddOn) -> Due {
         let status = addon.status.as_ref();
-        if write::is_deleting(addon) {
-            return Due::Stay;
-        }
         if status.is_some_and(lacks_driver) {
-            return Due::Driver;
+            return if write::is_deleting(addon) { Due::Stay { targets: Vec::new() } } else { Due::Driver };
         }
         let registrations = status.map(|status| status.registrations.as_slice()).unwrap_or_default();
-        self.certificates(addon, registrations)
+        let (targets, refused) = self.certificates(addon, registrations);
+        if write::is_deleting(addon) { Due::Stay { targets } } else { Due::Certificates { targets, refused } }
     }
 
-    fn certificates(&self, addon: &ManagedClusterAddOn, registrations: &[RegistrationConfig]) -> Due {
+    /// Those that there are to be, and why one is not.
+    fn certificates(
+        &self,
+        addon: &ManagedClusterAddOn,
+        registrations: &[RegistrationConfig],
+    ) -> (Vec<Target>, Option<String>) {
         let place = Place::of(addon);
         let (mut targets, mut refused) = (Vec::new(), None);
         for registration in registrations.iter().filter(|registration| !registration.signer_name.is_empty()) {
@@ -101,7 +108,7 @@ impl Settings {
                 None => targets.push(target),
             }
         }
-        Due::Certificates { targets, refused }
+        (targets, refused)
     }
 
     fn target(&self, addon: &ManagedClusterAddOn, place: &Place<'_>, registration: &RegistrationConfig) -> Target {
@@ -140,9 +147,23 @@ impl Settings {
 
     /// Why a registration gets no certificate.
     fn refusal(&self, place: &Place<'_>, others: &[Target], target: &Target) -> Option<String> {
-        let Wanted { secret, signer, .. } = &target.wanted;
+        let Wanted { secret, signer, addon, .. } = &target.wanted;
         if let Some(fault) = place.fault() {
             return Some(format!("The add-on gets no certificate: its namespace {:?} {fault}", place.namespace));
+        }
+        if !addon.as_deref().is_some_and(is_value) {
+            return Some(
+                "The add-on gets no certificate: requests for it are labelled with its name, which is too long for a \
+                 label; install it under a name of at most 63 characters"
+                    .into(),
+            );
+        }
+        if !is_dns_name(&secret.name) {
+            return Some(format!(
+                "The add-on gets no certificate of signer {signer}: no secret can be called {:?}, which is what would \
+                 hold it; let its manager ask another signer",
+                secret.name
+            ));
         }
         if self.is_agents_own(secret) {
             return Some(format!(

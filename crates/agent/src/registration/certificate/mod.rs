@@ -12,6 +12,7 @@
 //! After the bootstrap the outcome is a condition of the ManagedCluster or ManagedClusterAddOn, kept until it is written.
 
 mod csr;
+mod outcomes;
 mod plan;
 mod report;
 mod secret;
@@ -36,8 +37,9 @@ use tracing::{info, warn};
 
 pub(crate) use self::{
     csr::Requests,
+    outcomes::Outcomes,
     plan::{Cause, Credentials, Observed, Pending, Plan, State},
-    report::{Reporting, failed, set_condition},
+    report::{Reporting, failed, is_in_doubt, set_condition},
     wanted::Wanted,
 };
 
@@ -177,7 +179,7 @@ impl Certificate {
                 self.secrets.learn(saved);
                 *self.state() = State::Idle;
                 info!(secret = %self.wanted.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
-                Ok(Applied::done(report::rotated(&self.wanted, &credentials)))
+                Ok(Applied::done(report::rotated(&self.wanted, &credentials.bundle)))
             }
             Err(error) if error.class() == Class::Conflict => Err(error),
             Err(error) => Ok(Applied::failed(report::save_failed(&self.wanted, &error), error)),
@@ -245,7 +247,10 @@ impl Controller for Certificate {
                 warn!("{refusal}; delete it there, and the agent asks again");
                 Applied::done(report::refused(&self.wanted, &refusal))
             }
-            Plan::Keep { renew_in } => Applied::waiting(Next::After(renew_in.min(RESYNC))),
+            Plan::Keep { renew_in, bundle } => Applied {
+                finding: self.reporting.found_well(&self.wanted, report::rotated(&self.wanted, &bundle)),
+                ..Applied::waiting(Next::After(renew_in.min(RESYNC)))
+            },
             Plan::Request => self.request().await,
             Plan::Halt => {
                 let finding = report::halted(&self.wanted);
@@ -262,6 +267,7 @@ impl Controller for Certificate {
 
     async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next, CertificateError> {
         if let Some(finding) = applied.finding {
+            self.reporting.learn(&self.wanted, &finding);
             *self.unreported() = Some(finding);
         }
         let written = self.write_condition(now).await;

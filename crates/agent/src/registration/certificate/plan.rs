@@ -73,7 +73,7 @@ pub(crate) enum Plan {
     /// For somebody to delete the request, which is refused.
     Refused(Refusal),
     /// The certificate is fine.
-    Keep { renew_in: Duration },
+    Keep { renew_in: Duration, bundle: Bundle },
     /// Ask for a certificate.
     Request,
     /// One is needed, but too many requests are on the hub already.
@@ -154,14 +154,16 @@ fn usable(certificate: &[u8], key: &str, subject: &Subject) -> Result<Bundle, St
 
 fn idle(observed: &Observed, now: Timestamp) -> Plan {
     match time_to_renewal(observed, now) {
-        Some(renew_in) if !renew_in.is_zero() => Plan::Keep { renew_in: renew_in.max(SHORTEST_PAUSE) },
+        Some((renew_in, bundle)) if !renew_in.is_zero() => {
+            Plan::Keep { renew_in: renew_in.max(SHORTEST_PAUSE), bundle }
+        }
         _ if observed.requests_on_hub >= limits::MAX_CLUSTER_CSRS => Plan::Halt,
         _ => Plan::Request,
     }
 }
 
-/// How long the secret's content is good for; `None` when it is not.
-fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<Duration> {
+/// How long the secret's content is good for, and its certificate; `None` when it is not good.
+fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<(Duration, Bundle)> {
     let data = observed.secret.as_ref()?.data.as_ref()?;
     let additional = observed.wanted.additional();
     if additional.iter().any(|(key, value)| data.get(key) != Some(value)) {
@@ -170,7 +172,7 @@ fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<Duration> {
     let bundle = Bundle::parse(&data.get(KEY_TLS_CERT)?.0).ok()?;
     bundle.check_key(std::str::from_utf8(&data.get(KEY_TLS_KEY)?.0).ok()?).ok()?;
     let good = bundle.is_for(&observed.wanted.subject) && !bundle.is_expired(now);
-    good.then(|| until_share_left(&bundle, renewal_share(observed.random), now))
+    good.then(|| (until_share_left(&bundle, renewal_share(observed.random), now), bundle))
 }
 
 /// The share of its life time at which a certificate is renewed.

@@ -13,13 +13,15 @@ use ocm_runtime::{
     Cache, Error, ObjectKey, conditions as set,
     conditions::Finding,
     error::{chain, found},
+    pki::Bundle,
     watch::Watchable,
     write::{self, Writable},
 };
 
 use super::{
     CertificateError,
-    plan::{Cause, Credentials, Refusal},
+    outcomes::Outcomes,
+    plan::{Cause, Refusal},
     wanted::Wanted,
 };
 
@@ -32,11 +34,27 @@ pub(crate) enum Reporting {
     Nobody,
     /// On the ManagedCluster.
     Cluster(Cache<ManagedCluster>),
-    /// On the ManagedClusterAddOn.
-    AddOn(Cache<ManagedClusterAddOn>),
+    /// On the ManagedClusterAddOn, in one condition for all certificates of the add-on.
+    AddOn(Cache<ManagedClusterAddOn>, Outcomes),
 }
 
 impl Reporting {
+    /// Takes in what came of the certificate.
+    pub(super) fn learn(&self, wanted: &Wanted, finding: &Finding) {
+        if let Self::AddOn(_, outcomes) = self {
+            outcomes.learn(&wanted.secret, finding.clone());
+        }
+    }
+
+    /// Takes in that the certificate is well; answers with what is left to be said of it, as after a former process was
+    /// killed between saving the certificate and saying so. Of the agent's own there is nothing: its first one is from a
+    /// time when it could not report.
+    pub(super) fn found_well(&self, wanted: &Wanted, finding: Finding) -> Option<Finding> {
+        let Self::AddOn(cache, outcomes) = self else { return None };
+        let is_first = outcomes.learn_first(&wanted.secret, &finding);
+        (is_first && is_in_doubt(cache, &addon_key(wanted))).then_some(finding)
+    }
+
     /// Says it there; says whether nothing is left to be said.
     pub(super) async fn write(
         &self,
@@ -51,12 +69,25 @@ impl Reporting {
             Self::Cluster(cache) => {
                 set_condition(&Api::all(hub.clone()), cache, &ObjectKey::new("", cluster), finding, now).await
             }
-            Self::AddOn(cache) => {
-                let key = ObjectKey::new(cluster, wanted.addon.as_deref().unwrap_or_default());
-                set_condition(&Api::namespaced(hub.clone(), cluster), cache, &key, finding, now).await
+            Self::AddOn(cache, outcomes) => {
+                let finding = outcomes.failure().unwrap_or(finding);
+                let addons = Api::namespaced(hub.clone(), cluster);
+                set_condition(&addons, cache, &addon_key(wanted), finding, now).await
             }
         }
     }
+}
+
+fn addon_key(wanted: &Wanted) -> ObjectKey {
+    ObjectKey::new(wanted.cluster.as_str(), wanted.addon.as_deref().unwrap_or_default())
+}
+
+/// Whether there is an add-on whose condition does not say that its certificates are well.
+pub(crate) fn is_in_doubt(addons: &Cache<ManagedClusterAddOn>, key: &ObjectKey) -> bool {
+    let says_well = |addon: &ManagedClusterAddOn| {
+        addon.status.as_ref().is_some_and(|status| set::is_true(&status.conditions, ROTATED))
+    };
+    addons.get(key).is_some_and(|addon| !says_well(&addon))
 }
 
 /// A kind with conditions in its status.
@@ -103,8 +134,8 @@ fn subject_of(wanted: &Wanted) -> String {
     }
 }
 
-pub(super) fn rotated(wanted: &Wanted, credentials: &Credentials) -> Finding {
-    let (from, to) = (credentials.bundle.not_before(), credentials.bundle.not_after());
+pub(super) fn rotated(wanted: &Wanted, bundle: &Bundle) -> Finding {
+    let (from, to) = (bundle.not_before(), bundle.not_after());
     let message = format!("The {} is new: it holds from {from} to {to}", subject_of(wanted));
     Finding::is_true(ROTATED, CLIENT_CERTIFICATE_UPDATED, message)
 }

@@ -1,15 +1,17 @@
+use ocm_runtime::Watches;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     registration::addon::target::tests::{addon, settings},
-    testing::Mock,
+    testing::{Mock, not_found},
 };
 
 const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces/cluster1/managedclusteraddons";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-fn target(signer: &str) -> Target {
+/// What an add-on gets for its one registration.
+pub(in crate::registration::addon) fn target(signer: &str) -> Target {
     let addon = addon(&json!({"registrations": [{"signerName": signer}]}));
     match settings().due(&addon) {
         Due::Certificates { mut targets, .. } => targets.remove(0),
@@ -17,12 +19,16 @@ fn target(signer: &str) -> Target {
     }
 }
 
-fn started(signer: &str, runs: bool) -> Started {
-    Started { target: target(signer), runs }
+fn started(signer: &str, wanted: bool) -> Started {
+    Started { target: target(signer), wanted }
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::new("cluster1", "hello")
 }
 
 fn plan(due: Due, started: Vec<Started>) -> Plan {
-    let observed = Observed { key: ObjectKey::new("cluster1", "hello"), addon: None, due, started };
+    let observed = Observed { key: key(), addon: None, due, started };
     Registrations::plan(&observed, Timestamp::UNIX_EPOCH)
 }
 
@@ -32,7 +38,7 @@ fn due(signers: &[&str]) -> Due {
 
 fn change(stop: &[&str], start: &[&str]) -> Plan {
     let all = |signers: &[&str]| signers.iter().map(|signer| target(signer)).collect();
-    Plan::Change { stop: all(stop), start: all(start), refused: None }
+    Plan::Change(Changes { stop: all(stop), start: all(start), refused: None })
 }
 
 #[test]
@@ -50,43 +56,46 @@ fn a_secret_that_could_not_be_deleted_is_deleted_before_its_registration_starts_
 
 #[test]
 fn while_an_addon_is_being_deleted_nothing_is_touched() {
-    assert_eq!(plan(Due::Stay, vec![started("a.io/a", true)]), Plan::Nothing);
+    assert_eq!(plan(Due::Stay { targets: Vec::new() }, vec![started("a.io/a", true)]), Plan::Nothing);
     assert_eq!(plan(Due::Driver, Vec::new()), Plan::SetDriver);
+}
+
+#[test]
+fn a_new_agent_takes_up_the_certificates_of_an_addon_that_is_being_deleted() {
+    assert_eq!(plan(Due::Stay { targets: vec![target("a.io/a")] }, Vec::new()), change(&[], &["a.io/a"]));
 }
 
 /// An agent that knows no add-on, before a hub that answers like this.
 fn without_addons(answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
-    let mock = Mock::answering(answers).listing(ADDONS, &json!([])).listing(REQUESTS, &json!([]));
+    agent(&json!([]), answers)
+}
+
+/// An agent that knows these add-ons, before a hub that answers like this.
+fn agent(addons: &Value, answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
+    let mock = Mock::answering(answers).listing(ADDONS, addons).listing(REQUESTS, &json!([]));
     let context = Context::new();
     let watches = Watches::new(mock.client(), context.clone());
     let requests = Requests::of(&watches, "cluster1");
-    let sites = Sites { managed: mock.client(), management: mock.client() };
+    let sites = Sites { managed: watches.clone(), management: watches.clone() };
     let addons = watches.within("cluster1", ocm_runtime::watch::Scope::all());
     let registrations = Registrations::new(&context, requests, addons, sites, Arc::new(settings()));
     (mock, registrations)
 }
 
-async fn reconcile(registrations: &Registrations) -> Result<Option<String>, RegistrationError> {
-    let observed = registrations.observe(&ObjectKey::new("cluster1", "hello")).await?.unwrap();
+async fn reconcile(registrations: &Registrations) -> Result<(), RegistrationError> {
+    let observed = registrations.observe(&key()).await?.unwrap();
     let plan = Registrations::plan(&observed, Timestamp::UNIX_EPOCH);
     registrations.apply(&observed, plan).await
 }
 
-fn add_stopped(registrations: &Registrations) {
-    let context = Context::new();
-    context.end();
-    let running = vec![Running { target: target("a.io/a"), context }];
-    registrations.running().insert(ObjectKey::new("cluster1", "hello"), running);
-}
-
-fn not_found() -> (u16, Value) {
-    (404, json!({"kind": "Status", "code": 404, "status": "Failure", "message": "", "reason": "NotFound"}))
+fn add_started(registrations: &Registrations) {
+    registrations.running.start(&key(), target("a.io/a"), registrations.context.child());
 }
 
 #[tokio::test]
 async fn an_addon_that_only_the_watch_has_lost_keeps_its_credentials() {
     let (mock, registrations) = without_addons(vec![(200, serde_json::to_value(addon(&json!(null))).unwrap())]);
-    add_stopped(&registrations);
+    add_started(&registrations);
     let error = reconcile(&registrations).await.unwrap_err();
     assert!(matches!(error, RegistrationError::NotGone(_)), "{error}");
     assert_eq!(mock.asked(), [format!("GET {ADDONS}/hello")]);
@@ -96,13 +105,34 @@ async fn an_addon_that_only_the_watch_has_lost_keeps_its_credentials() {
 async fn the_secret_of_an_addon_that_is_gone_is_deleted_until_that_succeeds() {
     let failure = (500, json!({"kind": "Status", "code": 500, "status": "Failure", "message": "", "reason": ""}));
     let (mock, registrations) = without_addons(vec![not_found(), failure, not_found(), not_found()]);
-    add_stopped(&registrations);
+    add_started(&registrations);
     assert!(reconcile(&registrations).await.is_err());
     assert!(reconcile(&registrations).await.is_ok());
-    assert!(registrations.running().is_empty());
+    assert!(registrations.running.started(&key()).is_empty());
     let (get, delete) = (
         format!("GET {ADDONS}/hello"),
         "DELETE /api/v1/namespaces/default/secrets/hello-a.io-a-client-cert".to_owned(),
     );
     assert_eq!(mock.asked(), [get.clone(), delete.clone(), get, delete]);
+}
+
+#[tokio::test]
+async fn when_the_agent_stops_every_secret_stays() {
+    let hello = addon(&json!({"registrations": [{"signerName": "a.io/a"}]}));
+    let (mock, registrations) = agent(&json!([hello]), Vec::new());
+    registrations.addons.synced().await;
+    add_started(&registrations);
+    registrations.context.end();
+    assert!(reconcile(&registrations).await.is_ok());
+    assert_eq!(mock.asked(), Vec::<String>::new());
+    assert!(registrations.running.started(&key()).iter().all(|started| started.wanted));
+}
+
+#[tokio::test]
+async fn a_hub_that_drops_the_driver_is_told_of_once() {
+    let hello = addon(&json!({"registrations": [{"signerName": "kubernetes.io/kube-apiserver-client"}]}));
+    let (_, registrations) = agent(&json!([hello]), vec![(200, json!(hello))]);
+    registrations.addons.synced().await;
+    let error = reconcile(&registrations).await.unwrap_err();
+    assert!(error.class() == Class::Invalid && error.to_string().contains("status.kubeClientDriver"), "{error}");
 }

@@ -86,7 +86,9 @@ fn an_addon_without_registrations_gets_nothing_and_one_being_deleted_keeps_what_
     assert!(targets(&addon(&json!(null))).is_empty());
     let mut addon = registered(&json!([kube_client()]));
     addon.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
-    assert_eq!(settings().due(&addon), Due::Stay);
+    assert_eq!(settings().due(&addon), Due::Stay { targets: targets(&registered(&json!([kube_client()]))) });
+    addon.status.as_mut().unwrap().kube_client_driver = None;
+    assert_eq!(settings().due(&addon), Due::Stay { targets: Vec::new() }, "without driver it never had anything");
 }
 
 #[test]
@@ -143,4 +145,20 @@ fn a_namespace_that_cannot_be_one_is_refused_before_anybody_is_asked_for_it() {
         assert!(targets.is_empty() && refused.is_some_and(|cause| cause.contains(namespace)), "{namespace}");
         assert!(Place::of(&addon).fault().is_some());
     }
+}
+
+#[test]
+fn what_the_hub_or_the_cluster_would_reject_is_refused_before_anybody_is_asked_for_it() {
+    let refused = |name: &str, signer: &str| {
+        let mut addon = registered(&json!([{"signerName": signer}]));
+        addon.metadata.name = Some(name.into());
+        let Due::Certificates { targets, refused } = settings().due(&addon) else { panic!("nothing is due") };
+        assert_eq!(targets.len(), usize::from(refused.is_none()));
+        refused
+    };
+    let long = format!("example.com/{}", "a".repeat(240));
+    assert!(refused("hello", "example.com/..").is_some_and(|cause| cause.contains("hello-example.com-..-client-cert")));
+    assert!(refused("hello", &long).is_some_and(|cause| cause.contains("no secret can be called")));
+    assert!(refused(&"a".repeat(64), "example.com/a").is_some_and(|cause| cause.contains("63 characters")));
+    assert_eq!(refused(&"a".repeat(63), "example.com/a"), None);
 }

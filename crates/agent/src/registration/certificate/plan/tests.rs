@@ -100,7 +100,7 @@ fn pending(key: &str, answer: Option<CertificateSigningRequest>) -> Observed {
 
 #[test]
 fn a_fresh_certificate_is_kept_until_a_fifth_of_its_life_is_left() {
-    let Plan::Keep { renew_in } = plan(&observed(), day(50.0)) else { panic!("it is not kept") };
+    let Plan::Keep { renew_in, .. } = plan(&observed(), day(50.0)) else { panic!("it is not kept") };
     assert_eq!(renew_in.as_secs(), 30 * 86400);
     assert!(matches!(plan(&observed(), day(79.9)), Plan::Keep { .. }));
     assert!(matches!(plan(&observed(), day(80.1)), Plan::Request));
