@@ -82,7 +82,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "helloworld",
         allowed: &["ocm-addon"],
-        tests: &["ocm-testing"],
+        tests: &["ocm-testing", "ocm-runtime"],
         banned: &[],
         why: "an example can do what an author can, and no more",
     },

@@ -1,6 +1,11 @@
 //! What an add-on's author implements: [`AgentAddon`].
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use futures::future::BoxFuture;
 use kube::ResourceExt as _;
@@ -39,16 +44,19 @@ pub trait AgentAddon: Send + Sync + 'static {
     /// The objects that make the add-on on one cluster. Each needs `apiVersion`, `kind` and `metadata.name`; the
     /// namespace they are in should be [`Installation::namespace`], since that is where the agent's credentials are.
     ///
-    /// Called whenever something changes that may matter, so it should be quick, and return the same for the same
-    /// cluster. What it no longer returns is deleted from the cluster.
+    /// Called whenever something changes that may matter, every ten minutes, and when a [`Trigger`](crate::Trigger) asks
+    /// for it, so it should be quick, and return the same for the same cluster. What it no longer returns is deleted from
+    /// the cluster.
     ///
     /// An error becomes the add-on's condition `ManifestApplied` on that cluster, what is there stays as it is, and
-    /// other clusters are not affected. It is tried again within a minute.
+    /// other clusters are not affected. It is tried again within a minute. So is a panic, where panics unwind, and no
+    /// answer within 30 s.
     fn manifests(&self, on: &Installation<'_>) -> impl Future<Output = Result<Vec<Manifest>, AddonError>> + Send;
 }
 
 /// An add-on on one cluster.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Installation<'a> {
     /// The cluster.
     pub cluster: &'a ManagedCluster,
@@ -58,7 +66,13 @@ pub struct Installation<'a> {
     pub namespace: &'a str,
 }
 
-impl Installation<'_> {
+impl<'a> Installation<'a> {
+    /// An add-on on a cluster, for tests of an add-on's own code.
+    #[must_use]
+    pub fn new(cluster: &'a ManagedCluster, addon: &'a ManagedClusterAddOn, namespace: &'a str) -> Self {
+        Self { cluster, addon, namespace }
+    }
+
     /// The cluster's name, which is also that of its namespace on the hub.
     #[must_use]
     pub fn cluster_name(&self) -> String {
@@ -77,9 +91,21 @@ impl Installation<'_> {
     pub fn hub_kubeconfig_secret(&self) -> String {
         secrets::addon_hub_kubeconfig(&self.addon_name())
     }
+
+    /// Arguments of an agent that takes [`AgentArgs`](crate::command::AgentArgs), and of OCM's own examples:
+    /// `hub_kubeconfig` is the path of the kubeconfig where the secret is mounted.
+    #[must_use]
+    pub fn agent_args(&self, hub_kubeconfig: &str) -> Vec<String> {
+        vec![
+            format!("--hub-kubeconfig={hub_kubeconfig}"),
+            format!("--cluster-name={}", self.cluster_name()),
+            format!("--addon-namespace={}", self.namespace),
+        ]
+    }
 }
 
-type InstallNamespace = Arc<dyn Fn(&ManagedClusterAddOn) -> Option<String> + Send + Sync>;
+type ChosenNamespace = BoxFuture<'static, Result<Option<String>, AddonError>>;
+type InstallNamespace = Arc<dyn Fn(Arc<ManagedClusterAddOn>) -> ChosenNamespace + Send + Sync>;
 type ClusterFilter = Arc<dyn Fn(&ManagedCluster, &ManagedCluster) -> bool + Send + Sync>;
 
 /// Name and settings of an add-on.
@@ -128,14 +154,16 @@ impl AgentAddonOptions {
         self
     }
 
-    /// Chooses the namespace of the agent on the managed cluster. Where `choose` returns `None` or an empty name it is
-    /// that of the ManagedClusterAddOn, or `open-cluster-management-agent-addon`.
+    /// Chooses the namespace of the agent on the managed cluster. Where `choose` answers `None` or an empty name it is
+    /// that of the ManagedClusterAddOn, or `open-cluster-management-agent-addon`. An error is told of as one of
+    /// [`AgentAddon::manifests`].
     #[must_use]
-    pub fn install_namespace(
-        mut self,
-        choose: impl Fn(&ManagedClusterAddOn) -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.install_namespace = Some(Arc::new(choose));
+    pub fn install_namespace<F, W>(mut self, choose: F) -> Self
+    where
+        F: Fn(Arc<ManagedClusterAddOn>) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Option<String>, AddonError>> + Send + 'static,
+    {
+        self.install_namespace = Some(Arc::new(move |addon| Box::pin(choose(addon))));
         self
     }
 
@@ -157,16 +185,22 @@ impl AgentAddonOptions {
         self
     }
 
-    /// Namespace of the agent on the managed cluster.
-    pub(crate) fn namespace_of(&self, addon: &ManagedClusterAddOn) -> String {
-        let chosen = self.install_namespace.as_ref().and_then(|choose| choose(addon));
-        let names = chosen.into_iter().chain(addon.spec.install_namespace.clone());
-        names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| namespaces::AGENT_ADDON.into())
+    /// Whether a change of a cluster asks for the manifests again. This runs inside the watch of clusters, which a panic
+    /// of the author's code must not end.
+    pub(crate) fn matters(&self, old: &ManagedCluster, new: &ManagedCluster) -> bool {
+        let Some(matters) = &self.cluster_filter else { return false };
+        catch_unwind(AssertUnwindSafe(|| matters(old, new))).unwrap_or(true)
     }
 }
 
+/// Namespace of the agent on the managed cluster, where its author does not choose another.
+pub(crate) fn namespace_of(addon: &ManagedClusterAddOn) -> String {
+    let name = addon.spec.install_namespace.clone().filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| namespaces::AGENT_ADDON.into())
+}
+
 /// How the hub finds out whether an add-on is available.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum HealthProber {
     /// The agent renews a lease on the managed cluster, see [`LeaseUpdater`](crate::LeaseUpdater). The cluster's own agent
@@ -189,24 +223,4 @@ impl<A: AgentAddon> Render for A {
 }
 
 #[cfg(test)]
-mod tests {
-    use ocm_api::addon::v1alpha1::ManagedClusterAddOnSpec;
-
-    use super::*;
-
-    fn addon(namespace: Option<&str>) -> ManagedClusterAddOn {
-        let install_namespace = namespace.map(str::to_owned);
-        ManagedClusterAddOn::new("c1", "a", ManagedClusterAddOnSpec { install_namespace, ..Default::default() })
-    }
-
-    #[test]
-    fn the_add_on_itself_has_the_last_word_about_its_namespace_then_the_user_then_the_default() {
-        let plain = AgentAddonOptions::new("a");
-        assert_eq!(plain.namespace_of(&addon(None)), "open-cluster-management-agent-addon");
-        assert_eq!(plain.namespace_of(&addon(Some("users"))), "users");
-        let choosy = AgentAddonOptions::new("a").install_namespace(|_| Some("own".into()));
-        assert_eq!(choosy.namespace_of(&addon(Some("users"))), "own");
-        let undecided = AgentAddonOptions::new("a").install_namespace(|_| Some(String::new()));
-        assert_eq!(undecided.namespace_of(&addon(Some("users"))), "users");
-    }
-}
+mod tests;

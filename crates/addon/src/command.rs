@@ -34,7 +34,9 @@ use std::{
 };
 
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
+use ocm_api::namespaces::AGENT_ADDON;
 use ocm_runtime::{
     Clock, Context,
     admin::{self, Tls, TlsOptions},
@@ -46,7 +48,7 @@ use ocm_runtime::{
     process,
 };
 
-use crate::{AddonError, AddonManager, LeaseUpdater};
+use crate::{AddonError, AddonManager, LeaseUpdater, account};
 
 /// Where a manager is elected when it is not told, and not in a pod.
 const DEFAULT_NAMESPACE: &str = "open-cluster-management";
@@ -89,9 +91,9 @@ pub struct AgentArgs {
     #[arg(long, value_name = "NAME")]
     cluster_name: String,
 
-    /// Namespace of this agent on the managed cluster
-    #[arg(long, value_name = "NAMESPACE", default_value = ocm_api::namespaces::AGENT_ADDON)]
-    addon_namespace: String,
+    /// Namespace of this agent on the managed cluster; in a pod its own is the default
+    #[arg(long, value_name = "NAMESPACE")]
+    addon_namespace: Option<String>,
 
     /// Name of the add-on, where it is not installed under its usual one
     #[arg(long, value_name = "NAME")]
@@ -158,6 +160,7 @@ impl ManagerArgs {
 
 /// What an add-on's agent has to work with.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Agent {
     /// Ends when the process is asked to.
     pub context: Context,
@@ -171,6 +174,9 @@ pub struct Agent {
     pub addon: String,
     /// Namespace of the agent on the managed cluster.
     pub namespace: String,
+    /// The agent's service account there, as owner of what is to go with the add-on; `None` when it runs as somebody
+    /// else, as when it is started by hand.
+    pub owner: Option<OwnerReference>,
 }
 
 impl fmt::Debug for Agent {
@@ -180,10 +186,11 @@ impl fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// The lease by which the agent says that it is well.
+    /// The lease by which the agent says that it is well. It goes with the agent's service account.
     #[must_use]
     pub fn lease_updater(&self) -> LeaseUpdater {
-        LeaseUpdater::new(self.managed.clone(), &self.addon, &self.namespace)
+        let lease = LeaseUpdater::new(self.managed.clone(), &self.addon, &self.namespace);
+        self.owner.iter().fold(lease, |lease, owner| lease.owned_by(owner.clone()))
     }
 
     /// Waits until the process is asked to end.
@@ -212,12 +219,16 @@ impl AgentArgs {
         process::end_on_signal(&context)?;
         let managed = connect(&context, self.managed_kubeconfig.as_deref(), addon).await?;
         let hub = connect(&context, Some(&self.hub_kubeconfig), addon).await?;
+        let managed = managed.client(addon)?;
+        let namespace = self.addon_namespace.or_else(process::pod_namespace);
+        let namespace = namespace.unwrap_or_else(|| AGENT_ADDON.to_owned());
         let agent = Agent {
             hub: hub.client(addon)?,
-            managed: managed.client(addon)?,
+            owner: account::of(&managed, &namespace).await?,
+            managed,
             cluster: self.cluster_name,
             addon: self.addon_name.unwrap_or_else(|| addon.to_owned()),
-            namespace: self.addon_namespace,
+            namespace,
             context: context.clone(),
         };
         let outcome = work(agent).await;

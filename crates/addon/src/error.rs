@@ -3,17 +3,64 @@
 /// Any error of an add-on's own code. Everything that implements [`std::error::Error`] becomes one with `?`.
 pub type AddonError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an agent's rights on the hub were not set up.
+/// Why an agent's rights on the hub were not set up. Errors of [`kube`] and [`AddonError`]s become one with `?`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PermissionError {
     /// Nobody knows yet whom the rights are for. Not a failure: the cluster's agent will say.
     #[error("the agent's user on the hub is not known yet")]
     SubjectNotReady,
-    /// The hub's API server refused.
+    /// The hub's API server refused. Where somebody else wrote first (409) it is simply tried again.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
     /// Something else went wrong.
     #[error(transparent)]
     Other(AddonError),
+}
+
+impl From<kube::Error> for PermissionError {
+    fn from(error: kube::Error) -> Self {
+        let noun = "the hub's API server".to_owned();
+        Self::Api(ocm_runtime::Error::Request { verb: "ask", noun, source: Box::new(error) })
+    }
+}
+
+/// What an API server has answered stays that.
+impl From<AddonError> for PermissionError {
+    fn from(error: AddonError) -> Self {
+        let error = match error.downcast::<ocm_runtime::Error>() {
+            Ok(error) => return Self::Api(*error),
+            Err(other) => other,
+        };
+        error.downcast::<kube::Error>().map_or_else(Self::Other, |error| Self::from(*error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use ocm_runtime::{Class, Classified as _};
+
+    use super::*;
+
+    fn conflict() -> kube::Error {
+        kube::Error::Api(Status::failure("somebody else wrote first", "Conflict").with_code(409).boxed())
+    }
+
+    #[test]
+    fn a_conflict_is_one_however_it_comes() {
+        let of_runtime = || match PermissionError::from(conflict()) {
+            PermissionError::Api(error) => error,
+            other => panic!("{other:?}"),
+        };
+        let errors = [
+            PermissionError::from(conflict()),
+            PermissionError::from(AddonError::from(conflict())),
+            PermissionError::from(AddonError::from(of_runtime())),
+        ];
+        for error in errors {
+            assert!(matches!(&error, PermissionError::Api(error) if error.class() == Class::Conflict), "{error:?}");
+        }
+        assert!(matches!(PermissionError::from(AddonError::from("no licence")), PermissionError::Other(_)));
+    }
 }

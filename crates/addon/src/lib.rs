@@ -5,56 +5,7 @@
 //! is a whole one:
 //!
 //! ```no_run
-//! use std::process::ExitCode;
-//!
-//! use clap::Parser;
-//! use ocm_addon::command::{AgentArgs, ManagerArgs};
-//! use ocm_addon::{AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration};
-//! use serde_json::json;
-//!
-//! struct HelloAddon;
-//!
-//! impl AgentAddon for HelloAddon {
-//!     fn options(&self) -> AgentAddonOptions {
-//!         // In the cluster's namespace on the hub, the agent may read ConfigMaps and nothing else.
-//!         let rules = vec![PermissionBuilder::rule("", &["configmaps"], &["get", "list", "watch"])];
-//!         let permissions = PermissionBuilder::new().bind_role("open-cluster-management:hello:agent", rules);
-//!         AgentAddonOptions::new("hello").registration(Registration::kube_client("hello-agent").permissions(permissions))
-//!     }
-//!
-//!     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
-//!         let (metadata, labels) = (json!({"name": "hello-agent", "namespace": on.namespace}), json!({"app": "hello-agent"}));
-//!         let args = ["agent".into(), "--hub-kubeconfig=/hub/kubeconfig".into(), format!("--cluster-name={}", on.cluster_name())];
-//!         let agent = json!({
-//!             "name": "agent", "image": "example.com/hello:v1", "args": args,
-//!             "volumeMounts": [{"name": "hub", "mountPath": "/hub"}],
-//!         });
-//!         let volumes = json!([{"name": "hub", "secret": {"secretName": on.hub_kubeconfig_secret()}}]);
-//!         let pod = json!({"serviceAccountName": "hello-agent", "containers": [agent], "volumes": volumes});
-//!         let template = json!({"metadata": {"labels": labels}, "spec": pod});
-//!         Ok(vec![
-//!             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}).into(),
-//!             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
-//!                 "spec": {"selector": {"matchLabels": labels}, "template": template}}).into(),
-//!         ])
-//!     }
-//! }
-//!
-//! #[derive(Parser)]
-//! enum Hello {
-//!     Manager(ManagerArgs),
-//!     Agent(AgentArgs),
-//! }
-//!
-//! fn main() -> ExitCode {
-//!     match Hello::parse() {
-//!         Hello::Manager(args) => args.run("hello", |manager| Ok(manager.add_agent(HelloAddon)?)),
-//!         Hello::Agent(args) => args.run("hello", |agent| async move {
-//!             agent.lease_updater().spawn(&agent.context);
-//!             Ok(agent.until_the_end().await)
-//!         }),
-//!     }
-//! }
+#![doc = include_str!("../examples/hello.rs")]
 //! ```
 //!
 //! # From here to a cluster
@@ -78,8 +29,9 @@
 //! | [`manifests`] | making manifests from typed objects and YAML |
 //! | [`command`] | command lines of manager and agent |
 //!
-//! The crates [`kube`], [`k8s_openapi`], [`api`] (the types of OCM) and [`runtime`] (watches and controllers) are those
-//! this one is built with; use them from here, since there can be only one version of each in a program.
+//! The crates [`kube`], [`k8s_openapi`], [`clap`] and [`api`] (the types of OCM) are those this one is built with; use
+//! these versions, since there can be only one of each in a program. Module [`runtime`] has what this crate is written with
+//! itself and an agent may want as well: watches and controllers.
 //!
 //! # What the status says
 //!
@@ -87,10 +39,10 @@
 //! | --- | --- | --- |
 //! | `RegistrationApplied` | True, `SetPermissionApplied` or `NilRegistration` | the agent has its rights, or needs none |
 //! | | False, `SetPermissionFailed` | its rights could not be set up; the message says why |
-//! | | False, `PermissionConfigPending` | nobody knows yet whom the rights are for |
+//! | | False, `PermissionConfigPending` | nobody knows yet whom the rights are for, or it cannot be whom the status names |
 //! | `ManifestApplied` | True, `AddonManifestApplied` | all objects are on the cluster |
 //! | | False, `AddonManifestAppliedFailed` | the cluster's agent could not apply them |
-//! | | False, `ManifestWorkApplyFailed` | [`AgentAddon::manifests`] failed, or what it returned makes no work |
+//! | | False, `ManifestWorkApplyFailed` | [`AgentAddon::manifests`] failed, what it returned makes no work, or a work that is being deleted is waited for |
 //!
 //! Not built yet, and refused by name in these conditions: agents hosted on another cluster, and pre-delete hooks.
 //! Configurations, Helm charts, templates and custom signers are not part of this version.
@@ -107,18 +59,21 @@
 //! | | `managedclusteraddons/status` | patch | |
 //! | | `managedclusteraddons/finalizers` | update | owning what goes with the add-on |
 //! | `work.open-cluster-management.io` | `manifestworks` | get, list, watch, create, patch, delete | |
-//! | `rbac.authorization.k8s.io` | `roles`, `rolebindings` | get, create, patch, delete | [`PermissionBuilder`] |
+//! | `rbac.authorization.k8s.io` | `roles` | get, create, patch | [`PermissionBuilder`] |
+//! | | `rolebindings` | get, create, patch, delete | |
 //! | `certificates.k8s.io` | `certificatesigningrequests` | get, list, watch | [`Registration`] |
-//! | | `certificatesigningrequests/approval` | patch, update | |
+//! | | `certificatesigningrequests/approval` | patch | |
 //! | | `signers`, only `kubernetes.io/kube-apiserver-client` | approve | |
 //! | `authentication.k8s.io` | `tokenreviews` | create | who may see `/metrics` |
 //! | `authorization.k8s.io` | `subjectaccessreviews` | create | |
 //!
 //! Besides, it needs all that it grants to agents: Kubernetes lets nobody grant a right that he does not hold. With
-//! `--enable-leader-election`: get, list, watch, create, update and patch leases in its own namespace.
+//! `--enable-leader-election`, in its own namespace: create leases, and get, list, watch and update the one that is named
+//! like its component.
 
 #![warn(missing_docs)]
 
+mod account;
 mod agent;
 pub mod command;
 mod error;
@@ -128,16 +83,25 @@ pub mod manifests;
 mod owner;
 mod registration;
 
+pub use clap;
 pub use k8s_openapi;
 pub use kube;
 pub use ocm_api as api;
 pub use ocm_api::work::v1::Manifest;
-pub use ocm_runtime as runtime;
 
 pub use crate::{
     agent::{AgentAddon, AgentAddonOptions, HealthProber, Installation},
     error::{AddonError, PermissionError},
     lease::LeaseUpdater,
-    manager::{AddonManager, AgentError},
+    manager::{AddAgentError, AddonManager, Trigger},
     registration::{Grant, Identity, PermissionBuilder, PermissionConfig, Registration, Request},
 };
+
+/// What this crate's own controllers are written with: shared watches, a work queue with retries, and writes that carry
+/// the version they were decided on.
+pub mod runtime {
+    pub use ocm_runtime::{
+        Cache, Change, Class, Classified, Clock, Context, Controller, Error, Next, ObjectKey, Queue, Result, ResultExt,
+        Watches, Wiring, conditions, error::chain, error::found, watch::Scope, watch::View, write,
+    };
+}

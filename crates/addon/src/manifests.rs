@@ -1,10 +1,14 @@
-//! Making [`Manifest`]s: from typed objects, and from YAML. From JSON a manifest is made with `into()`.
+//! Making [`Manifest`]s: from typed objects, and from YAML, and what every agent needs. From JSON a manifest is made with
+//! `into()`.
 
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use ocm_api::rbac;
 use ocm_apimachinery::yaml;
+pub use ocm_apimachinery::yaml::Error as YamlError;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::Manifest;
+use crate::{Installation, Manifest, PermissionBuilder};
 
 /// An object of any type that knows its `apiVersion` and `kind`, such as those of `k8s_openapi`.
 ///
@@ -18,8 +22,34 @@ pub fn object<K: Serialize>(object: &K) -> Result<Manifest, serde_json::Error> {
 ///
 /// # Errors
 /// When the text is not YAML.
-pub fn yaml(text: &str) -> Result<Vec<Manifest>, yaml::Error> {
+pub fn yaml(text: &str) -> Result<Vec<Manifest>, YamlError> {
     Ok(yaml::from_str_multi::<Value>(text)?.into_iter().map(Manifest::from).collect())
+}
+
+/// What an agent runs as: a ServiceAccount of that name in its namespace on the managed cluster, with a Role and a
+/// RoleBinding by which it may renew its [lease](crate::LeaseUpdater) there, do what `rules` say, and nothing else. Rules
+/// are made with [`PermissionBuilder::rule`].
+#[must_use]
+pub fn service_account(on: &Installation<'_>, name: &str, rules: Vec<PolicyRule>) -> Vec<Manifest> {
+    let metadata = json!({"name": name, "namespace": on.namespace});
+    let rules: Vec<_> = lease_rules(&on.addon_name()).into_iter().chain(rules).collect();
+    let role_ref = json!({"apiGroup": rbac::API_GROUP, "kind": "Role", "name": name});
+    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": on.namespace});
+    let version = format!("{}/v1", rbac::API_GROUP);
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}).into(),
+        json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}).into(),
+        json!({"apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "roleRef": role_ref,
+            "subjects": [subject]})
+        .into(),
+    ]
+}
+
+/// What has no name yet cannot be created by name only.
+fn lease_rules(addon: &str) -> [PolicyRule; 2] {
+    let leases = |verbs: &[&str]| PermissionBuilder::rule("coordination.k8s.io", &["leases"], verbs);
+    let own = PolicyRule { resource_names: Some(vec![addon.to_owned()]), ..leases(&["get", "patch"]) };
+    [own, leases(&["create"])]
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! What the manager on the hub brings to a cluster, and what the agent there may do on the hub.
 
-use ocm_addon::{AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration};
+use ocm_addon::{
+    AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration, manifests,
+};
 use serde_json::{Value, json};
 
 /// The add-on's name.
 pub(crate) const NAME: &str = "helloworld";
 /// The agent's name: of its Deployment, and in its certificate.
-pub(crate) const AGENT: &str = "helloworld-agent";
-/// The agent's service account on the managed cluster.
+const AGENT: &str = "helloworld-agent";
+/// The agent's service account on the managed cluster, and the Role that says what it may do there.
 const ACCOUNT: &str = "helloworld-agent-sa";
 /// Role of the agent in its cluster's namespace on the hub.
 const HUB_ROLE: &str = "open-cluster-management:helloworld:agent";
@@ -42,25 +44,25 @@ impl AgentAddon for Helloworld {
     }
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
-        let objects = [deployment(&self.image, on), account(on), role(on), role_binding(on)];
-        Ok(objects.into_iter().map(Manifest::from).collect())
+        // In its own namespace the agent keeps its copies, renews its lease, and may do nothing more.
+        let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+        let rules = vec![PermissionBuilder::rule("", &["configmaps"], &verbs)];
+        let mut objects = vec![deployment(&self.image, on).into()];
+        objects.extend(manifests::service_account(on, ACCOUNT, rules));
+        Ok(objects)
     }
 }
 
 fn deployment(image: &str, on: &Installation<'_>) -> Value {
     let labels = json!({"app": AGENT});
+    let args = [vec!["agent".to_owned()], on.agent_args("/var/run/hub/kubeconfig")].concat();
     let container = json!({
         "name": AGENT,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         // OCM's has it all in args; this works with images that have an entry point as well.
         "command": ["/helloworld"],
-        "args": [
-            "agent",
-            "--hub-kubeconfig=/var/run/hub/kubeconfig",
-            format!("--cluster-name={}", on.cluster_name()),
-            format!("--addon-namespace={}", on.namespace),
-        ],
+        "args": args,
         "volumeMounts": [{"name": "hub-config", "mountPath": "/var/run/hub"}],
     });
     let pod = json!({
@@ -80,35 +82,6 @@ fn deployment(image: &str, on: &Installation<'_>) -> Value {
     })
 }
 
-fn account(on: &Installation<'_>) -> Value {
-    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": on.namespace}})
-}
-
-/// What the agent does in its own namespace on the managed cluster, and nothing more.
-fn role(on: &Installation<'_>) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": AGENT, "namespace": on.namespace},
-        "rules": [
-            {"apiGroups": [""], "resources": ["configmaps"],
-                "verbs": ["get", "list", "watch", "create", "patch", "delete"]},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]},
-            {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [AGENT], "verbs": ["get"]},
-        ],
-    })
-}
-
-fn role_binding(on: &Installation<'_>) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": AGENT, "namespace": on.namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": AGENT},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": on.namespace}],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use ocm_addon::api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
@@ -119,7 +92,7 @@ mod tests {
     fn the_agent_is_told_its_cluster_and_its_namespace_and_mounts_its_credentials() {
         let cluster = ManagedCluster::new("cluster1", Default::default());
         let addon = ManagedClusterAddOn::new("cluster1", NAME, Default::default());
-        let on = Installation { cluster: &cluster, addon: &addon, namespace: "default" };
+        let on = Installation::new(&cluster, &addon, "default");
         let pod = deployment("hello:v1", &on)["spec"]["template"]["spec"].clone();
         let container = &pod["containers"][0];
         assert_eq!(container["image"], "hello:v1");

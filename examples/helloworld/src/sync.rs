@@ -1,36 +1,33 @@
 //! The agent: copies the ConfigMaps of its cluster's namespace on the hub.
 //!
-//! Copies carry a label, and only what carries it is ever written or deleted. They are owned by the agent's Deployment, so
-//! that they go with the add-on; so does the agent's lease.
+//! Copies carry a label, and only what carries it is ever written or deleted. They are owned by the agent's service account,
+//! so that they go with the add-on; so does the agent's lease.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use ocm_addon::{
     AddonError,
     api::addon::v1alpha1::ManagedClusterAddOn,
     command::Agent,
-    k8s_openapi::{
-        api::{apps::v1::Deployment, core::v1::ConfigMap},
-        apimachinery::pkg::apis::meta::v1::OwnerReference,
-    },
-    kube::{Api, Client, Resource as _, ResourceExt as _, api::ObjectMeta},
-    runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Watches, Wiring, error::found, watch::Scope, write},
+    k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference},
+    kube::{Api, ResourceExt as _, api::ObjectMeta},
+    runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Scope, Watches, Wiring, write},
 };
 use tracing::{info, warn};
-
-use crate::addon::AGENT;
 
 /// On every copy.
 const COPY: &str = "synced-from-hub";
 /// In every namespace of every cluster, and each its own.
 const OF_KUBERNETES: &str = "kube-root-ca.crt";
 
+/// How soon it is looked whether a ConfigMap that is no copy is still in the way of one.
+const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
+
 /// Runs the agent until it is asked to end.
 pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
-    let owner = deployment(&agent.managed, &agent.namespace).await?;
-    let lease = agent.lease_updater();
-    owner.iter().fold(lease, |lease, owner| lease.owned_by(owner.clone())).spawn(&agent.context);
+    agent.lease_updater().spawn(&agent.context);
+    look_for_addon(&agent).await?;
     let hub = Watches::new(agent.hub.clone(), agent.context.clone());
     let managed = Watches::new(agent.managed.clone(), agent.context.clone());
     let copying = Copying {
@@ -42,7 +39,7 @@ pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
             cluster: agent.cluster.clone(),
             addon: agent.addon.clone(),
             namespace: agent.namespace.clone(),
-            owner,
+            owner: agent.owner.clone(),
         },
     };
     agent.context.run(copying, 2);
@@ -50,10 +47,13 @@ pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
     Ok(())
 }
 
-/// The agent's Deployment, which is not there when the agent is started by hand.
-async fn deployment(managed: &Client, namespace: &str) -> Result<Option<OwnerReference>, Error> {
-    let found: Option<Deployment> = write::get(&Api::namespaced(managed.clone(), namespace), AGENT).await?;
-    Ok(found.and_then(|deployment| deployment.owner_ref(&())))
+async fn look_for_addon(agent: &Agent) -> Result<(), Error> {
+    let api: Api<ManagedClusterAddOn> = Api::namespaced(agent.hub.clone(), &agent.cluster);
+    if write::get(&api, &agent.addon).await?.is_none() {
+        let (addon, cluster) = (&agent.addon, &agent.cluster);
+        warn!(addon, cluster, "the hub has no such add-on on this cluster: nothing is copied until there is one");
+    }
+    Ok(())
 }
 
 /// Where copies come from and go to.
@@ -96,7 +96,7 @@ impl Controller for Copying {
     type Key = String;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = ();
+    type Applied = Next;
     type Error = Error;
 
     fn wire(&self, wiring: &mut Wiring<'_, String>) {
@@ -128,30 +128,35 @@ impl Controller for Copying {
         }
     }
 
-    async fn apply(&self, _: &Observed, plan: Plan) -> Result<(), Error> {
+    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Next, Error> {
         let written = match plan {
-            Plan::Nothing => return Ok(()),
-            Plan::Create(new) => self.create(&new).await?,
-            Plan::Update { old, new } => found(write::patch(&self.api, &*old, &*new).await)?.flatten(),
+            Plan::Nothing => None,
+            Plan::Create(new) => match self.create(&new).await? {
+                Some(copy) => Some(copy),
+                // No watch tells when it goes.
+                None => return Ok(Next::After(LOOK_AGAIN)),
+            },
+            Plan::Update { old, new } => write::patch(&self.api, &*old, &*new).await?,
             Plan::Delete(copy) => {
+                write::delete(&self.api, &*copy).await?;
                 info!(name = copy.name_any(), "deleted the copy of a ConfigMap");
-                return write::delete(&self.api, &*copy).await;
+                None
             }
         };
         if let Some(copy) = written {
             info!(name = copy.name_any(), "copied a ConfigMap");
             self.copies.learn(copy);
         }
-        Ok(())
+        Ok(Next::Change)
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next, Error> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, applied: Next, _: Timestamp) -> Result<Next, Error> {
+        Ok(applied)
     }
 }
 
 impl Copying {
-    /// Makes a copy, unless somebody else has a ConfigMap of that name here.
+    /// Makes a copy; `None` where somebody else has a ConfigMap of that name.
     async fn create(&self, new: &ConfigMap) -> Result<Option<ConfigMap>, Error> {
         let error = match write::create(&self.api, new).await {
             Ok(created) => return Ok(Some(created)),
@@ -159,12 +164,26 @@ impl Copying {
             Err(error) => return Err(error),
         };
         match write::get(&self.api, &new.name_any()).await? {
-            Some(foreign) if !foreign.labels().contains_key(COPY) => {
+            Some(known) if known.labels().contains_key(COPY) => Err(error),
+            // Somebody has taken the label away, so that the watch does not bring it any more.
+            Some(known) if self.place.owns(&known) => {
+                let mut ours = copied(new, known.clone());
+                ours.labels_mut().insert(COPY.into(), String::new());
+                Ok(Some(write::patch(&self.api, &known, &ours).await?.unwrap_or(ours)))
+            }
+            Some(_) => {
                 warn!(name = new.name_any(), "not copied: a ConfigMap of that name is here and is no copy");
                 Ok(None)
             }
-            _ => Err(error),
+            None => Err(error),
         }
+    }
+}
+
+impl Place {
+    fn owns(&self, copy: &ConfigMap) -> bool {
+        let uid = self.owner.as_ref().map(|owner| &owner.uid);
+        uid.is_some_and(|uid| copy.owner_references().iter().any(|owner| owner.uid == *uid))
     }
 }
 
@@ -177,7 +196,7 @@ fn empty(original: &ConfigMap, place: &Place) -> ConfigMap {
         name: Some(original.name_any()),
         namespace: Some(place.namespace.clone()),
         labels: Some([(COPY.to_owned(), String::new())].into()),
-        owner_references: place.owner.clone().map(|owner| vec![OwnerReference { controller: None, ..owner }]),
+        owner_references: place.owner.clone().map(|owner| vec![owner]),
         ..ObjectMeta::default()
     };
     ConfigMap { metadata, ..ConfigMap::default() }
@@ -194,8 +213,7 @@ mod tests {
     use super::*;
 
     fn place() -> Place {
-        let owner =
-            OwnerReference { name: AGENT.into(), uid: "u".into(), controller: Some(true), ..Default::default() };
+        let owner = OwnerReference { name: "helloworld-agent-sa".into(), uid: "u".into(), ..Default::default() };
         Place { cluster: "c1".into(), addon: "helloworld".into(), namespace: "default".into(), owner: Some(owner) }
     }
 

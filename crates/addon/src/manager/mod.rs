@@ -3,6 +3,7 @@
 mod addon;
 mod requests;
 mod served;
+mod trigger;
 mod works;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -10,8 +11,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use kube::Client;
 use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{Cache, Context, Watches, watch::Scope};
-use tracing::info;
+use tracing::{info, warn};
 
+pub use self::trigger::Trigger;
 use self::{addon::AddonController, requests::RequestController, served::Served};
 use crate::{
     AgentAddon,
@@ -32,6 +34,7 @@ const LONGEST_NAME: usize = 63;
 pub struct AddonManager {
     client: Client,
     agents: BTreeMap<String, (Arc<dyn Render>, AgentAddonOptions)>,
+    trigger: Trigger,
 }
 
 impl fmt::Debug for AddonManager {
@@ -43,7 +46,7 @@ impl fmt::Debug for AddonManager {
 /// Why an add-on was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AgentError {
+pub enum AddAgentError {
     /// No object can have its name.
     #[error("{0:?} is no name for an add-on: use at most 63 lower-case letters, digits, dashes and dots")]
     Name(String),
@@ -57,21 +60,33 @@ impl AddonManager {
     /// [documentation](crate#rights-of-the-manager).
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, agents: BTreeMap::new() }
+        Self { client, agents: BTreeMap::new(), trigger: Trigger::default() }
+    }
+
+    /// The client of the hub, for what an add-on's own code asks there.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Asks for manifests again once this manager runs, whoever holds it.
+    #[must_use]
+    pub fn trigger(&self) -> Trigger {
+        self.trigger.clone()
     }
 
     /// Adds an add-on.
     ///
     /// # Errors
-    /// [`AgentError`] when its name cannot be used or is taken.
-    pub fn add_agent(mut self, agent: impl AgentAddon) -> Result<Self, AgentError> {
+    /// [`AddAgentError`] when its name cannot be used or is taken.
+    pub fn add_agent(mut self, agent: impl AgentAddon) -> Result<Self, AddAgentError> {
         let options = agent.options();
         let name = options.name.clone();
         if !is_name(&name) {
-            return Err(AgentError::Name(name));
+            return Err(AddAgentError::Name(name));
         }
         if self.agents.contains_key(&name) {
-            return Err(AgentError::Duplicate(name));
+            return Err(AddAgentError::Duplicate(name));
         }
         self.agents.insert(name, (Arc::new(agent), options));
         Ok(self)
@@ -97,8 +112,11 @@ impl AddonManager {
         let names: Vec<_> = served.keys().cloned().collect();
         let served = Arc::new(served);
         let requests = RequestController::new(self.client.clone(), served.clone(), clusters.clone());
-        context.run(AddonController::new(self.client, served, clusters), WORKERS);
+        context.run(AddonController::new(self.client, served, clusters, self.trigger), WORKERS);
         context.run(requests, WORKERS);
+        if names.is_empty() {
+            warn!("this manager has no add-on, so there is nothing for it to do");
+        }
         info!(addons = ?names, "add-on manager started");
     }
 }

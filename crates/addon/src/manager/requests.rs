@@ -22,7 +22,11 @@ use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use super::served::Served;
-use crate::registration::{Request, approval};
+use crate::{
+    Installation,
+    agent::namespace_of,
+    registration::{Request, approval},
+};
 
 const MESSAGE: &str = "The add-on's manager approved this request: it was made by an agent of the cluster, for the \
                        identity that the add-on has there.";
@@ -108,9 +112,10 @@ impl Controller for RequestController {
     fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
         let Observed { request, addon, cluster, served } = observed;
         let registration = served.options.registration.as_ref()?;
-        let cluster_name = cluster.name_any();
-        let identity = registration.identity_of(&cluster_name, &addon.name_any());
-        match approval::check(request, &cluster_name, &identity) {
+        let known = addon.status.as_ref().and_then(|status| status.namespace.clone());
+        let namespace = known.unwrap_or_else(|| namespace_of(addon));
+        let identity = registration.identity_of(&Installation::new(cluster, addon, &namespace));
+        match approval::check(request, &cluster.name_any(), &identity) {
             Ok(requester) => {
                 let checked = Request { cluster, addon, request, requester };
                 registration.approves(&checked).then(|| approved(request))

@@ -17,6 +17,7 @@ use super::Identity;
 
 /// A request that asks for the identity an add-on's agent is to have, and comes from an agent of its cluster.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Request<'a> {
     /// The cluster.
     pub cluster: &'a ManagedCluster,

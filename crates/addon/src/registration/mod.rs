@@ -11,9 +11,11 @@ pub use self::{
     approval::Request,
     permission::{Grant, PermissionBuilder, PermissionConfig},
 };
+use crate::Installation;
 
 /// Whom an agent is on the hub: the subject of its certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Identity {
     /// The user: common name of the certificate.
     pub user: String,
@@ -22,6 +24,11 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// A user and its groups.
+    pub fn new(user: impl Into<String>, groups: Vec<String>) -> Self {
+        Self { user: user.into(), groups }
+    }
+
     /// The identity that OCM gives the agent of that name. Agents of one add-on on one cluster share a group, and so do
     /// those on all clusters.
     #[must_use]
@@ -33,7 +40,7 @@ impl Identity {
     }
 }
 
-type ChooseIdentity = Arc<dyn Fn(&str, &str) -> Identity + Send + Sync>;
+type ChooseIdentity = Arc<dyn Fn(&Installation<'_>) -> Identity + Send + Sync>;
 type Check = Arc<dyn Fn(&Request<'_>) -> bool + Send + Sync>;
 
 /// An identity for the agent at the hub's API server, by signer `kubernetes.io/kube-apiserver-client`.
@@ -45,15 +52,9 @@ type Check = Arc<dyn Fn(&Request<'_>) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Registration {
     identity: ChooseIdentity,
-    approval: Approval,
+    by_hand: bool,
+    checks: Vec<Check>,
     permissions: Option<Arc<dyn PermissionConfig>>,
-}
-
-#[derive(Clone)]
-enum Approval {
-    ByRule,
-    AndCheck(Check),
-    ByHand,
 }
 
 impl fmt::Debug for Registration {
@@ -68,31 +69,33 @@ impl Registration {
     pub fn kube_client(agent: impl Into<String>) -> Self {
         let agent = agent.into();
         Self {
-            identity: Arc::new(move |cluster, addon| Identity::of_agent(cluster, addon, &agent)),
-            approval: Approval::ByRule,
+            identity: Arc::new(move |on| Identity::of_agent(&on.cluster_name(), &on.addon_name(), &agent)),
+            by_hand: false,
+            checks: Vec::new(),
             permissions: None,
         }
     }
 
-    /// Chooses another identity, given the names of cluster and add-on. It must not be the same on two clusters: who has
-    /// one of them could do on the hub what the other may.
+    /// Chooses another identity. It must not be the same on two clusters: who has one of them could do on the hub what the
+    /// other may. Without a user it is that of an agent with the add-on's name, without groups it is in that of the add-on
+    /// on the cluster, as the cluster's agent takes it.
     #[must_use]
-    pub fn identity(mut self, choose: impl Fn(&str, &str) -> Identity + Send + Sync + 'static) -> Self {
+    pub fn identity(mut self, choose: impl Fn(&Installation<'_>) -> Identity + Send + Sync + 'static) -> Self {
         self.identity = Arc::new(choose);
         self
     }
 
-    /// Approves only requests that pass `check` as well.
+    /// Approves only requests that pass `check` as well; of several checks, all.
     #[must_use]
     pub fn approve_if(mut self, check: impl Fn(&Request<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.approval = Approval::AndCheck(Arc::new(check));
+        self.checks.push(Arc::new(check));
         self
     }
 
-    /// Approves nothing: an admin does.
+    /// Approves nothing, whatever else is asked for: an admin does.
     #[must_use]
     pub fn approve_by_hand(mut self) -> Self {
-        self.approval = Approval::ByHand;
+        self.by_hand = true;
         self
     }
 
@@ -103,8 +106,17 @@ impl Registration {
         self
     }
 
-    pub(crate) fn identity_of(&self, cluster: &str, addon: &str) -> Identity {
-        (self.identity)(cluster, addon)
+    /// Whom the agent is, with what the author leaves open.
+    pub(crate) fn identity_of(&self, on: &Installation<'_>) -> Identity {
+        let (cluster, addon) = (on.cluster_name(), on.addon_name());
+        let mut identity = (self.identity)(on);
+        if identity.user.is_empty() {
+            identity.user = identities::addon_user(&cluster, &addon, &addon);
+        }
+        if identity.groups.is_empty() {
+            identity.groups = vec![identities::addon_group(&cluster, &addon)];
+        }
+        identity
     }
 
     pub(crate) fn permission_config(&self) -> Option<&dyn PermissionConfig> {
@@ -113,10 +125,9 @@ impl Registration {
 
     /// Whether the author lets the manager approve this request, which follows the rules.
     pub(crate) fn approves(&self, request: &Request<'_>) -> bool {
-        match &self.approval {
-            Approval::ByRule => true,
-            Approval::AndCheck(check) => check(request),
-            Approval::ByHand => false,
-        }
+        !self.by_hand && self.checks.iter().all(|check| check(request))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,10 +2,14 @@
 
 use anyhow::Result;
 use kube::{ResourceExt as _, api::PostParams};
+use ocm_addon::{AddAgentError, AddonManager};
 use ocm_api::work::v1::ManifestWork;
 use serde_json::json;
 
-use crate::support::{PLAIN, READER, config_map, contents, world};
+use crate::{
+    scripted::{PLAIN, READER, Scripted, config_map},
+    support::{contents, world},
+};
 
 const FAILED: [&str; 3] = ["ManifestApplied", "False", "ManifestWorkApplyFailed"];
 
@@ -91,5 +95,15 @@ async fn a_work_of_somebody_else_is_not_overwritten() -> Result<()> {
     let cause = world.condition(&cluster, PLAIN, FAILED).await?;
     assert!(cause.contains(&format!("{cluster}/addon-plain-deploy-0")), "{cause}");
     assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-0").await?), ["foreign"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_add_on_without_a_proper_name_or_with_that_of_another_is_not_taken() -> Result<()> {
+    let manager = || async { anyhow::Ok(AddonManager::new(world().await?.client)) };
+    let refusal = manager().await?.add_agent(Scripted::new("Not a name")).unwrap_err();
+    assert_eq!(refusal, AddAgentError::Name("Not a name".into()));
+    let two = manager().await?.add_agent(Scripted::new("a"))?.add_agent(Scripted::new("a"));
+    assert_eq!(two.unwrap_err(), AddAgentError::Duplicate("a".into()));
     Ok(())
 }

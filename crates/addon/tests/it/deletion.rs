@@ -5,7 +5,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::support::{PLAIN, READER, World, config_map, role, world};
+use crate::{
+    scripted::{PLAIN, READER, config_map, role},
+    support::{World, world},
+};
 
 async fn wait_until_gone(world: &World, cluster: &str, addon: &str) -> Result<()> {
     eventually("the add-on is gone", || async {
@@ -37,10 +40,12 @@ async fn nothing_of_an_add_on_stays_on_the_hub_and_other_add_ons_do_not_notice()
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     world.works(&cluster).patch(work, &PatchParams::default(), &release).await?;
     for (resource, name) in [("manifestwork", work), ("role", &*role(READER)), ("rolebinding", &*role(READER))] {
-        eventually(&format!("{resource} {name} is gone"), || async { !world.is_there(resource, &cluster, name).await })
-            .await?;
+        eventually(&format!("{resource} {name} is gone"), || async {
+            world.is_there(resource, &cluster, name).await.map(|there| !there)
+        })
+        .await?;
     }
-    assert!(world.is_there("manifestwork", &cluster, "addon-plain-deploy-0").await);
+    assert!(world.is_there("manifestwork", &cluster, "addon-plain-deploy-0").await?);
     Ok(())
 }
 

@@ -3,8 +3,11 @@
 
 mod bad_input;
 mod deletion;
+mod front_page;
 mod lease;
 mod registration;
 mod requests;
+mod scripted;
 mod support;
+mod trouble;
 mod works;

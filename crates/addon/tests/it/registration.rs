@@ -1,17 +1,22 @@
 //! Whom agents are on the hub, and what they may do there.
 
 use anyhow::Result;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SubjectAccessReview, SubjectAccessReviewSpec,
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SubjectAccessReview, SubjectAccessReviewSpec},
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
+use ocm_addon::{Grant, Identity, Installation, PermissionBuilder, PermissionConfig as _};
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::support::{GREEDY, PLAIN, READER, World, role, world};
+use crate::{
+    scripted::{GREEDY, PLAIN, READER, role},
+    support::{World, world},
+};
 
 /// Whether a user of these groups may do something with a resource in a namespace.
 async fn may(world: &World, user: &str, groups: &[String], what: [&str; 3]) -> Result<bool> {
@@ -78,7 +83,7 @@ async fn rights_that_the_manager_does_not_have_are_not_granted_and_the_condition
     world.enable(&cluster, GREEDY).await?;
     let cause = world.condition(&cluster, GREEDY, ["RegistrationApplied", "False", "SetPermissionFailed"]).await?;
     assert!(cause.contains(&role(GREEDY)) && cause.contains("not currently held"), "{cause}");
-    assert!(!world.is_there("role", &cluster, &role(GREEDY)).await);
+    assert!(!world.is_there("role", &cluster, &role(GREEDY)).await?);
     world.work(&cluster, GREEDY, "is there all the same", |_| true).await.map(|_| ())
 }
 
@@ -115,6 +120,50 @@ async fn an_agent_with_a_token_gets_its_rights_when_the_clusters_agent_has_said_
     assert!(!may(&world, &former, &[], ["get", "configmaps", &cluster]).await?, "whom it was may no longer");
     let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
     assert_eq!(serde_json::to_value(&status.registrations)?, registrations);
+    Ok(())
+}
+
+#[tokio::test]
+async fn with_a_token_the_cluster_cannot_choose_who_gets_the_agents_rights() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("foreign", None).await?;
+    world.enable(&cluster, READER).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    let signer = "kubernetes.io/kube-apiserver-client";
+    let foreign = json!([{"signerName": signer, "subject": {"user": "", "groups": ["system:unauthenticated"]}}]);
+    let patch = Patch::Merge(json!({"status": {"kubeClientDriver": "token", "registrations": foreign}}));
+    world.addons(&cluster).patch_status(READER, &PatchParams::default(), &patch).await?;
+    let cause = world.condition(&cluster, READER, ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
+    assert!(cause.contains("system:unauthenticated"), "{cause}");
+    assert!(cause.contains(&format!("system:serviceaccount:{cluster}:reader-agent")), "{cause}");
+    let everybody = ["system:unauthenticated".to_owned()];
+    assert!(!may(&world, "system:anonymous", &everybody, ["get", "configmaps", &cluster]).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_binding_to_another_role_is_made_anew_and_one_that_somebody_changed_is_restored() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("rebound", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
+    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
+    let grant = Grant::new(&world.client, &on, Some(&identity));
+    let bindings: Api<RoleBinding> = Api::namespaced(world.client.clone(), &cluster);
+    let bind = async |role: &str| -> Result<RoleBinding> {
+        PermissionBuilder::new().bind_cluster_role("r", role).apply(&grant).await?;
+        Ok(bindings.get("r").await?)
+    };
+    let first = bind("view").await?;
+    assert_eq!((first.role_ref.kind.as_str(), first.role_ref.name.as_str()), ("ClusterRole", "view"));
+    bindings.patch("r", &PatchParams::default(), &Patch::Merge(json!({"subjects": null}))).await?;
+    let restored = bind("view").await?;
+    assert_eq!((restored.metadata.uid.clone(), restored.subjects), (first.metadata.uid, first.subjects));
+    let other = bind("edit").await?;
+    assert_eq!(other.role_ref.name, "edit");
+    assert_ne!(other.metadata.uid, restored.metadata.uid);
+    assert_eq!(bind("edit").await?.metadata.resource_version, other.metadata.resource_version, "nothing to write");
     Ok(())
 }
 

@@ -11,7 +11,10 @@ use ocm_api::{identities, labels, signers};
 use ocm_runtime::pki::{PrivateKey, Subject};
 use ocm_testing::{client_for, eventually, unique};
 
-use crate::support::{PLAIN, READER, World, world};
+use crate::{
+    scripted::{PLAIN, READER},
+    support::{World, world},
+};
 
 /// A request as a test wants it.
 #[derive(Clone)]
@@ -25,7 +28,7 @@ struct Request {
 impl Request {
     /// What the agent of `cluster` asks for.
     fn own(cluster: &str) -> Self {
-        let Identity { user, groups } = Identity::of_agent(cluster, READER, "agent");
+        let Identity { user, groups, .. } = Identity::of_agent(cluster, READER, "agent");
         let subject = Subject::new(user, groups);
         Self { subject, cluster: cluster.into(), addon: READER.into(), prefix: "addon" }
     }
@@ -98,7 +101,7 @@ async fn every_other_request_is_left_untouched() -> Result<()> {
     world.enable(&cluster, PLAIN).await?;
     let own = Request::own(&cluster);
     let of_addon = |addon: &str| {
-        let Identity { user, groups } = Identity::of_agent(&cluster, addon, "agent");
+        let Identity { user, groups, .. } = Identity::of_agent(&cluster, addon, "agent");
         Subject::new(user, groups)
     };
     let untouched = [
@@ -126,9 +129,9 @@ async fn every_other_request_is_left_untouched() -> Result<()> {
         own.with(|request| request.prefix = "csr").send(&agent).await?,
         own.with(|request| request.cluster = "nowhere".into()).send(&agent).await?,
     ];
-    // Once a later request is through, these have been looked at.
     let last = own.send(&agent).await?;
     wait_for_certificate(&world, &last).await?;
+    world.all_is_looked_at().await?;
     let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
     for (index, name) in untouched.iter().enumerate() {
         let conditions = requests.get(name).await?.status.and_then(|status| status.conditions);
@@ -151,6 +154,7 @@ async fn a_request_for_a_cluster_without_the_add_on_is_left_untouched() -> Resul
     let agent_of_other = joined(&world, &other).await?;
     let last = Request::own(&other).send(&agent_of_other).await?;
     wait_for_certificate(&world, &last).await?;
+    world.all_is_looked_at().await?;
     let request: CertificateSigningRequest = Api::all(world.client.clone()).get(&name).await?;
     assert!(request.status.and_then(|status| status.conditions).is_none());
     Ok(())

@@ -7,116 +7,66 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_addon::{
-    AddonError, AddonManager, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration,
-};
+use ocm_addon::{AddonManager, Trigger};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::v1::ManagedCluster,
+    identities,
     work::v1::ManifestWork,
 };
 use ocm_apimachinery::yaml;
-use ocm_runtime::conditions;
-use ocm_testing::{ControlPlane, Seen, client_for, eventually, fixture, unique};
+use ocm_runtime::{Context as Surroundings, conditions};
+use ocm_testing::{AuditLog, ControlPlane, Seen, client_for, eventually, fixture, unique};
 use serde_json::{Value, json};
 
-/// An add-on whose agents may read ConfigMaps.
-pub(crate) const READER: &str = "reader";
-/// An add-on whose agents are to get what its manager does not have.
-pub(crate) const GREEDY: &str = "greedy";
-/// An add-on whose agents have no identity.
-pub(crate) const PLAIN: &str = "plain";
-
-/// On a cluster: what the add-ons are to bring there, a JSON list, or an error.
-const SCRIPT: &str = "test/manifests";
+use crate::scripted::{FRAGILE, GREEDY, PLAIN, READER, SCRIPT, Scripted, TUNED};
 
 const NAMESPACE: &str = "open-cluster-management";
 const ACCOUNT: &str = "helloworld-manager";
-
-/// An add-on that brings to each cluster what an annotation of the cluster says.
-struct Scripted {
-    options: AgentAddonOptions,
-}
-
-impl Scripted {
-    fn new(name: &str) -> Self {
-        let script = |cluster: &ManagedCluster| cluster.annotations().get(SCRIPT).cloned();
-        let options = AgentAddonOptions::new(name).render_again_when(move |old, new| script(old) != script(new));
-        Self { options }
-    }
-
-    fn granting(name: &str, resource: &str) -> Self {
-        let rules = vec![PermissionBuilder::rule("", &[resource], &["get", "list", "watch"])];
-        let permissions = PermissionBuilder::new().bind_role(role(name), rules);
-        let registration = Registration::kube_client("agent").permissions(permissions);
-        Self { options: Self::new(name).options.registration(registration) }
-    }
-}
-
-impl AgentAddon for Scripted {
-    fn options(&self) -> AgentAddonOptions {
-        self.options.clone()
-    }
-
-    async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
-        let Some(script) = on.cluster.annotations().get(SCRIPT) else {
-            return Ok(vec![config_map("plain", 0).into()]);
-        };
-        let objects: Vec<Value> = serde_json::from_str(script).map_err(|_| script.clone())?;
-        Ok(objects.into_iter().map(|object| filled(object).into()).collect())
-    }
-}
-
-/// An annotation cannot hold big objects, but can say how big they are.
-pub(crate) const FILL: &str = "fill";
-
-fn filled(mut object: Value) -> Value {
-    let size = object.as_object_mut().and_then(|object| object.remove(FILL)).and_then(|size| size.as_u64());
-    if let Some(size) = size.and_then(|size| usize::try_from(size).ok()) {
-        object["data"] = json!({"x": "x".repeat(size)});
-    }
-    object
-}
-
-/// The Role and RoleBinding of an add-on.
-pub(crate) fn role(addon: &str) -> String {
-    format!("open-cluster-management:{addon}:agent")
-}
-
-/// A ConfigMap with so many bytes in it.
-pub(crate) fn config_map(name: &str, size: usize) -> Value {
-    let metadata = json!({"name": name, "namespace": "default"});
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "x".repeat(size)}})
-}
 
 /// The hub, and a client of its admin for the calling test.
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) client: Client,
+    /// Of the manager that all tests share.
+    pub(crate) trigger: Trigger,
 }
 
 /// Starts the manager, once, and returns when its watches are complete.
 pub(crate) async fn world() -> Result<World> {
-    static MANAGER: OnceLock<Result<(), String>> = OnceLock::new();
+    static MANAGER: OnceLock<Result<Trigger, String>> = OnceLock::new();
     let start = || thread::scope(|scope| scope.spawn(|| fixture::runtime().block_on(start())).join());
     let started = MANAGER.get_or_init(|| match start() {
         Ok(result) => result.map_err(|error| format!("{error:#}")),
         Err(_) => Err("the start of the manager panicked".into()),
     });
-    started.clone().map_err(anyhow::Error::msg)?;
+    let trigger = started.clone().map_err(anyhow::Error::msg)?;
     let plane = fixture::hub();
-    Ok(World { plane, client: plane.client().await? })
+    Ok(World { plane, client: plane.client().await?, trigger })
 }
 
-async fn start() -> Result<()> {
+async fn start() -> Result<Trigger> {
     let plane = fixture::hub();
     install(plane).await?;
+    let manager = manager(plane).await?;
+    let trigger = manager.trigger();
+    run(manager, &Surroundings::new()).await?;
+    Ok(trigger)
+}
+
+async fn manager(plane: &ControlPlane) -> Result<AddonManager> {
     let client = client_for(&plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?).await?;
     let manager = AddonManager::new(client)
         .add_agent(Scripted::granting(READER, "configmaps"))?
         .add_agent(Scripted::granting(GREEDY, "secrets"))?
+        .add_agent(Scripted::tuned(TUNED))?
+        .add_agent(Scripted::fragile(FRAGILE))?
         .add_agent(Scripted::new(PLAIN))?;
-    let context = ocm_runtime::Context::new();
+    Ok(manager)
+}
+
+/// Runs a manager, and returns when its watches are complete.
+async fn run(manager: AddonManager, context: &Surroundings) -> Result<()> {
     let running = context.clone();
     tokio::spawn(async move { manager.run(&running).await });
     eventually("the manager's watches are complete", || async {
@@ -126,13 +76,19 @@ async fn start() -> Result<()> {
     .await
 }
 
+/// Whether a controller has taken up every key there was.
+fn is_idle(context: &Surroundings, controller: &str) -> bool {
+    let depth = format!("ocm_controller_queue_depth{{controller=\"{controller}\"}} 0");
+    context.metrics().encode().lines().any(|line| line == depth)
+}
+
 async fn install(plane: &ControlPlane) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for entry in fs::read_dir(root.join("crds"))? {
         plane.apply_yaml(&without_conversion(&fs::read_to_string(entry?.path())?)?).await?;
     }
     plane.apply_yaml(&fs::read_to_string(root.join("examples/helloworld/deploy/hub.yaml"))?).await?;
-    for addon in [READER, GREEDY, PLAIN] {
+    for addon in [READER, GREEDY, TUNED, FRAGILE, PLAIN] {
         let client = plane.client().await?;
         let addon = ClusterManagementAddOn::new(addon, Default::default());
         Api::all(client).create(&PostParams::default(), &addon).await?;
@@ -162,6 +118,27 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:open
 ";
 
 impl World {
+    /// Returns when a manager has looked at everything that is there now, to the end: what it was to leave alone it has
+    /// left alone. Another one than that of the tests, which has no end.
+    pub(crate) async fn all_is_looked_at(&self) -> Result<()> {
+        let context = Surroundings::new();
+        run(manager(self.plane).await?, &context).await?;
+        for controller in ["addon-deploy", "addon-csr-approval"] {
+            eventually(&format!("{controller} has taken up everything"), || async { is_idle(&context, controller) })
+                .await?;
+        }
+        context.stop().await;
+        Ok(())
+    }
+
+    /// What the manager has written in a cluster's namespace, such as `patch manifestworks`.
+    pub(crate) fn writes(&self, cluster: &str) -> Result<Vec<String>> {
+        let manager = identities::service_account_user(NAMESPACE, ACCOUNT);
+        let writes = AuditLog::of(self.plane)?.all()?;
+        let own = writes.iter().filter(|write| write.user == manager && write.namespace == cluster);
+        Ok(own.map(ToString::to_string).collect())
+    }
+
     /// A cluster with its namespace, and what add-ons are to bring there.
     pub(crate) async fn cluster(&self, prefix: &str, script: Option<&str>) -> Result<String> {
         let name = unique(prefix);
@@ -251,8 +228,9 @@ impl World {
     }
 
     /// Whether an object is there, by kubectl's names.
-    pub(crate) async fn is_there(&self, resource: &str, namespace: &str, name: &str) -> bool {
-        self.plane.kubectl(&["get", resource, name, "-n", namespace]).await.is_ok()
+    pub(crate) async fn is_there(&self, resource: &str, namespace: &str, name: &str) -> Result<bool> {
+        let args = ["get", resource, name, "-n", namespace, "--ignore-not-found", "-o", "name"];
+        Ok(!self.plane.kubectl(&args).await?.trim().is_empty())
     }
 }
 

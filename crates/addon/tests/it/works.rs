@@ -9,7 +9,10 @@ use ocm_api::addon::v1alpha1::HealthCheckMode;
 use ocm_testing::eventually;
 use serde_json::{Value, json};
 
-use crate::support::{FILL, PLAIN, READER, config_map, contents, world};
+use crate::{
+    scripted::{FILL, PLAIN, READER, config_map},
+    support::{contents, world},
+};
 
 fn script(objects: &[Value]) -> String {
     json!(objects).to_string()
@@ -108,10 +111,7 @@ async fn an_add_on_that_the_hub_has_not_taken_on_waits() -> Result<()> {
     let cluster = world.cluster("waiting", None).await?;
     let object = serde_json::from_value(json!({"metadata": {"name": PLAIN}, "spec": {}}))?;
     let waiting = world.addons(&cluster).create(&PostParams::default(), &object).await?;
-    // Once a later one is through, this one has been looked at.
-    let later = world.cluster("later", None).await?;
-    world.enable(&later, PLAIN).await?;
-    world.work(&later, PLAIN, "is there", |_| true).await?;
+    world.all_is_looked_at().await?;
     assert_eq!(world.addons(&cluster).get(PLAIN).await?.resource_version(), waiting.resource_version());
     assert!(world.works(&cluster).list(&Default::default()).await?.items.is_empty());
     Ok(())

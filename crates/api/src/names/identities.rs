@@ -84,6 +84,12 @@ pub fn addon_user(cluster: &str, addon: &str, agent: &str) -> String {
     format!("{}:agent:{agent}", addon_group(cluster, addon))
 }
 
+/// User of an agent of an add-on, with a token: of the service account that the hub keeps for it in the cluster's
+/// namespace.
+pub fn addon_account_user(cluster: &str, addon: &str) -> String {
+    service_account_user(cluster, &format!("{addon}-agent"))
+}
+
 /// Group of an add-on's agents on one cluster.
 pub fn addon_group(cluster: &str, addon: &str) -> String {
     format!("{PREFIX}cluster:{cluster}:addon:{addon}")

@@ -4,7 +4,7 @@
 mod world;
 
 use anyhow::{Context as _, Result};
-use ocm_addon::runtime::pki::{PrivateKey, Subject};
+use ocm_runtime::pki::{PrivateKey, Subject};
 use ocm_testing::{Seen, Signal, eventually};
 use serde_json::Value;
 
@@ -29,14 +29,14 @@ async fn config_maps_of_the_hub_appear_on_the_managed_cluster_follow_and_go_and_
         ("rolebinding", "open-cluster-management:helloworld:agent"),
     ] {
         eventually(&format!("{resource} {name} is gone from the hub"), || async {
-            !world.hub_has(resource, name).await
+            world.hub_has(resource, name).await.map(|has| !has)
         })
         .await?;
     }
     world.delete_work().await?;
     for (resource, name) in [("configmap", "left"), ("lease", "helloworld")] {
         let what = format!("{resource} {name} is gone from the managed cluster");
-        eventually(&what, || async { !world.managed_has(resource, name).await }).await?;
+        eventually(&what, || async { world.managed_has(resource, name).await.map(|has| !has) }).await?;
     }
     for process in [agent, manager] {
         process.signal(Signal::TERM)?;
@@ -58,6 +58,10 @@ async fn copies_follow(world: &World) -> Result<()> {
     }
     is_copied(world, "greeting", "hello").await?;
     is_copied(world, "left", "hello").await?;
+    // A copy without our label is no longer watched, and still ours.
+    let taken = r#"{"metadata":{"labels":null},"data":{"say":"nonsense"}}"#;
+    world.managed.kubectl(&["patch", "configmap", "greeting", "-n", "default", "--type=merge", "-p", taken]).await?;
+    is_copied(world, "greeting", "hello").await?;
     let patch = r#"{"data":{"say":"good night"}}"#;
     world.hub.kubectl(&["patch", "configmap", "greeting", "-n", "cluster1", "--type=merge", "-p", patch]).await?;
     is_copied(world, "greeting", "good night").await?;
@@ -66,7 +70,8 @@ async fn copies_follow(world: &World) -> Result<()> {
     world.managed.kubectl(&["patch", "configmap", "greeting", "-n", "default", "--type=merge", "-p", edit]).await?;
     is_copied(world, "greeting", "good night").await?;
     world.hub.kubectl(&["delete", "configmap", "greeting", "-n", "cluster1"]).await?;
-    eventually("the copy is gone", || async { !world.managed_has("configmap", "greeting").await }).await?;
+    eventually("the copy is gone", || async { world.managed_has("configmap", "greeting").await.map(|has| !has) })
+        .await?;
     assert_eq!(world.managed_data("foreign").await?["of"], "somebody-else");
     assert_eq!(world.managed_data("kube-root-ca.crt").await?, root);
     Ok(())

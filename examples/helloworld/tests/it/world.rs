@@ -126,8 +126,8 @@ impl World {
     pub(crate) async fn delete_work(&self) -> Result<()> {
         for (resource, name) in [
             ("deployment", "helloworld-agent"),
-            ("rolebinding", "helloworld-agent"),
-            ("role", "helloworld-agent"),
+            ("rolebinding", "helloworld-agent-sa"),
+            ("role", "helloworld-agent-sa"),
             ("serviceaccount", "helloworld-agent-sa"),
         ] {
             self.managed.kubectl(&["delete", resource, name, "-n", "default"]).await?;
@@ -188,11 +188,16 @@ impl World {
         Ok(serde_json::from_str(&self.hub.kubectl(&["get", resource, name, "-n", "cluster1", "-o", "json"]).await?)?)
     }
 
-    pub(crate) async fn hub_has(&self, resource: &str, name: &str) -> bool {
-        self.hub.kubectl(&["get", resource, name, "-n", "cluster1"]).await.is_ok()
+    pub(crate) async fn hub_has(&self, resource: &str, name: &str) -> Result<bool> {
+        has(self.hub, resource, "cluster1", name).await
     }
 
-    pub(crate) async fn managed_has(&self, resource: &str, name: &str) -> bool {
-        self.managed.kubectl(&["get", resource, name, "-n", "default"]).await.is_ok()
+    pub(crate) async fn managed_has(&self, resource: &str, name: &str) -> Result<bool> {
+        has(self.managed, resource, "default", name).await
     }
+}
+
+async fn has(plane: &ControlPlane, resource: &str, namespace: &str, name: &str) -> Result<bool> {
+    let args = ["get", resource, name, "-n", namespace, "--ignore-not-found", "-o", "name"];
+    Ok(!plane.kubectl(&args).await?.trim().is_empty())
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     addon::v1alpha1::{ManagedClusterAddOn, RegistrationConfig},
-    conditions::addon::REGISTRATION_APPLIED,
     labels,
-    reasons::addon::{NIL_REGISTRATION, PERMISSION_CONFIG_PENDING, SET_PERMISSION_APPLIED, SET_PERMISSION_FAILED},
+    reasons::addon::SET_PERMISSION_FAILED,
     work::v1::ManifestWork,
 };
 use ocm_runtime::{
@@ -20,12 +19,12 @@ use tracing::info;
 
 use super::{
     AddonController,
-    memory::{CHECK_AGAIN, Granted},
+    memory::CHECK_AGAIN,
     observe::Observed,
     plan::{Deploy, Plan, Registering},
-    registration::Wanted,
+    rights,
 };
-use crate::{Grant, PermissionError, manager::works::Step};
+use crate::manager::works::Step;
 
 /// How long at most until what failed is tried again.
 const RETRY: Duration = Duration::from_secs(60);
@@ -48,6 +47,8 @@ pub(super) enum Deployed {
     Nothing,
     /// They are not as they should be, for this reason.
     Failed(String),
+    /// They are not yet as they should be: this is waited for.
+    Waiting(String),
     /// These are all there are, and as they should be.
     Works(Vec<ManifestWork>),
 }
@@ -59,7 +60,8 @@ impl Applied {
         if rights_failed || matches!(self.deployed, Deployed::Failed(_)) {
             return Next::RetryWithin(RETRY);
         }
-        if self.registrations.is_some() { Next::After(CHECK_AGAIN) } else { Next::Change }
+        let is_served = self.registration.is_some() || !matches!(self.deployed, Deployed::Nothing);
+        if is_served { Next::After(CHECK_AGAIN) } else { Next::Change }
     }
 }
 
@@ -73,8 +75,8 @@ impl AddonController {
         let mut applied = Applied::default();
         match plan.registration {
             Registering::Nothing => {}
-            Registering::NotNeeded => applied.registration = Some(not_needed()),
-            Registering::Refused(reason) => applied.registration = Some(failed(reason)),
+            Registering::NotNeeded => applied.registration = Some(rights::not_needed()),
+            Registering::Refused(reason) => applied.registration = Some(rights::failed(reason)),
             Registering::As(wanted) => {
                 applied.registration = Some(self.grant(observed, &wanted).await?);
                 applied.registrations = Some(wanted.registrations);
@@ -95,31 +97,10 @@ impl AddonController {
         found(write::patch(&api, &*observed.addon, &new).await).map(|_| ())
     }
 
-    /// Sets up what the agent may do on the hub, unless that was done not long ago.
-    async fn grant(&self, observed: &Observed, wanted: &Wanted) -> Result<Finding, Error> {
-        let registration = observed.served.options.registration.as_ref();
-        let Some(permissions) = registration.and_then(crate::Registration::permission_config) else {
-            return Ok(granted());
-        };
-        let granted_to = Granted { uid: observed.addon.uid(), identity: wanted.identity.clone() };
-        if self.memory.knows(&observed.key, &granted_to) {
-            return Ok(granted());
-        }
-        let grant = Grant {
-            client: &self.client,
-            on: &observed.installation(),
-            identity: wanted.identity.as_ref(),
-            is_first: !observed.was_registered(),
-        };
-        let outcome = permissions.apply(&grant).await;
-        if outcome.is_ok() {
-            self.memory.remember(&observed.key, granted_to);
-        }
-        finding(outcome)
-    }
-
     async fn deploy(&self, observed: &Observed, steps: Vec<Step>) -> Result<Deployed, Error> {
         let api: Api<ManifestWork> = Api::namespaced(self.client.clone(), &observed.key.namespace);
+        let leaving =
+            steps.iter().find_map(|step| if let Step::Wait(work) = step { Some(waiting(work)) } else { None });
         let mut works = Vec::new();
         for step in steps {
             match self.take(&api, observed, step).await {
@@ -128,7 +109,7 @@ impl AddonController {
                 Err(Refusal::Cannot(reason)) => return Ok(Deployed::Failed(reason)),
             }
         }
-        Ok(Deployed::Works(works))
+        Ok(leaving.map_or(Deployed::Works(works), Deployed::Waiting))
     }
 
     /// Takes one step; returns the work as it then is, unless it is gone.
@@ -140,7 +121,7 @@ impl AddonController {
     ) -> Result<Option<ManifestWork>, Refusal> {
         let cache = &observed.served.works;
         let work = match step {
-            Step::Keep(work) => return Ok(Some(ManifestWork::clone(&work))),
+            Step::Keep(work) | Step::Wait(work) => return Ok(Some(ManifestWork::clone(&work))),
             Step::Delete(work) => {
                 write::delete(api, &*work).await?;
                 info!(work = %ObjectKey::of(&*work), "deleted a work that is empty");
@@ -149,7 +130,7 @@ impl AddonController {
             Step::Update { old, new } => write::patch(api, &*old, &*new).await?.unwrap_or(*new),
             Step::Create(new) => match write::create(api, &*new).await {
                 Ok(created) => created,
-                Err(error) if error.is_conflict() => return Err(taken(api, &new, error).await),
+                Err(error) if error.is_conflict() => recover(api, &new, error).await?,
                 Err(error) => return Err(error.into()),
             },
         };
@@ -178,45 +159,32 @@ impl From<Error> for Refusal {
     }
 }
 
-/// There is a work of that name: ours, which the watch has not brought yet, or somebody else's.
-async fn taken(api: &Api<ManifestWork>, new: &ManifestWork, exists: Error) -> Refusal {
-    let is_ours = |work: &ManifestWork| work.labels().get(labels::ADDON_NAME) == new.labels().get(labels::ADDON_NAME);
-    match write::get(api, &new.name_any()).await {
-        Ok(Some(work)) if !is_ours(&work) => Refusal::Cannot(format!(
+fn waiting(work: &ManifestWork) -> String {
+    format!(
+        "ManifestWork {} is being deleted. What it holds is brought to the cluster again when it is gone, for which the \
+         cluster's agent has to remove it there first.",
+        ObjectKey::of(work)
+    )
+}
+
+/// There is a work of the name of a new one. It may be ours, when the watch has not brought it yet or cannot, since
+/// somebody has taken our label away: then it becomes what the new one is to be.
+async fn recover(api: &Api<ManifestWork>, new: &ManifestWork, exists: Error) -> Result<ManifestWork, Refusal> {
+    let old = match write::get(api, &new.name_any()).await? {
+        Some(old) if old.labels().get(labels::ADDON_NAME) != new.labels().get(labels::ADDON_NAME) => old,
+        _ => return Err(Refusal::Again(exists)),
+    };
+    let owners = new.owner_references();
+    if !old.owner_references().iter().any(|owner| owners.iter().any(|own| own.uid == owner.uid)) {
+        return Err(Refusal::Cannot(format!(
             "ManifestWork {} is there already, without label {} of this add-on, so it belongs to somebody else. Delete \
              it, or add the label to have it overwritten.",
-            ObjectKey::of(&work),
+            ObjectKey::of(&old),
             labels::ADDON_NAME
-        )),
-        _ => Refusal::Again(exists),
+        )));
     }
-}
-
-fn finding(outcome: Result<(), PermissionError>) -> Result<Finding, Error> {
-    match outcome {
-        Ok(()) => Ok(granted()),
-        Err(PermissionError::Api(error)) if error.is_conflict() => Err(error),
-        Err(error @ PermissionError::SubjectNotReady) => {
-            let message = format!("The agent gets its rights on the hub later: {error}.");
-            Ok(Finding::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
-        }
-        Err(error) => {
-            let message = format!("The agent's rights on the hub could not be set up: {}.", chain(&error));
-            Ok(failed(message))
-        }
-    }
-}
-
-fn granted() -> Finding {
-    let message = "The agent's identity on the hub and its rights are set up.";
-    Finding::is_true(REGISTRATION_APPLIED, SET_PERMISSION_APPLIED, message)
-}
-
-fn not_needed() -> Finding {
-    let message = "The add-on's agent needs no identity on the hub.";
-    Finding::is_true(REGISTRATION_APPLIED, NIL_REGISTRATION, message)
-}
-
-fn failed(message: String) -> Finding {
-    Finding::is_false(REGISTRATION_APPLIED, SET_PERMISSION_FAILED, message)
+    let mut ours = old.clone();
+    ours.labels_mut().extend(new.labels().clone());
+    ours.spec = new.spec.clone();
+    Ok(write::patch(api, &old, &ours).await?.unwrap_or(ours))
 }

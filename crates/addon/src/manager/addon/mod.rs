@@ -12,10 +12,12 @@
 
 mod apply;
 mod memory;
+mod news;
 mod observe;
 mod plan;
 mod registration;
 mod report;
+mod rights;
 #[cfg(test)]
 mod testing;
 
@@ -26,14 +28,20 @@ use kube::Client;
 use ocm_api::{cluster::v1::ManagedCluster, labels, work::v1::ManifestWork};
 use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, error::found, write};
 
-use self::{apply::Applied, memory::Memory, observe::Observed, plan::Plan};
-use super::served::Served;
+use self::{
+    apply::Applied,
+    memory::Memory,
+    observe::{Observed, is_of_elsewhere},
+    plan::Plan,
+};
+use super::{served::Served, trigger::Trigger};
 
 /// See the module.
 pub(crate) struct AddonController {
     client: Client,
     served: Arc<BTreeMap<String, Arc<Served>>>,
     clusters: Cache<ManagedCluster>,
+    trigger: Trigger,
     memory: Memory,
 }
 
@@ -42,8 +50,9 @@ impl AddonController {
         client: Client,
         served: Arc<BTreeMap<String, Arc<Served>>>,
         clusters: Cache<ManagedCluster>,
+        trigger: Trigger,
     ) -> Self {
-        Self { client, served, clusters, memory: Memory::default() }
+        Self { client, served, clusters, trigger, memory: Memory::default() }
     }
 
     /// A new cluster, or one that changed in a way that matters to the add-on.
@@ -66,10 +75,11 @@ impl Controller for AddonController {
     type Error = Error;
 
     fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+        self.trigger.connect(wiring.queue());
         self.wire_clusters(wiring);
         for served in self.served.values() {
-            wiring.on(&served.addons, |change| [ObjectKey::of(&**change.object())]);
-            wiring.on(&served.works, |change| is_news(change).then(|| addon_of(change.object())).flatten());
+            wiring.on(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
+            wiring.on(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
         }
     }
 
@@ -100,26 +110,13 @@ impl Controller for AddonController {
 fn concerns(served: &Served, change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(_) => true,
-        Change::Updated { old, new } => served.options.cluster_filter.as_ref().is_some_and(|matters| matters(old, new)),
+        Change::Updated { old, new } => served.options.matters(old, new),
         Change::Deleted(_) => false,
     }
 }
 
-/// The add-on that a work belongs to. Works for a cluster that hosts an agent lie elsewhere, and are none of ours.
+/// The add-on that a work belongs to.
 fn addon_of(work: &ManifestWork) -> Option<ObjectKey> {
-    let labels = work.metadata.labels.as_ref()?;
-    let is_elsewhere = labels.contains_key(labels::ADDON_NAMESPACE);
-    let addon = labels.get(labels::ADDON_NAME).filter(|_| !is_elsewhere)?;
+    let addon = work.metadata.labels.as_ref()?.get(labels::ADDON_NAME).filter(|_| !is_of_elsewhere(work))?;
     Some(ObjectKey::new(work.metadata.namespace.clone()?, addon))
-}
-
-/// Everything about a work but what its agent reports of single objects.
-fn is_news(change: Change<'_, ManifestWork>) -> bool {
-    let Change::Updated { old, new } = change else { return true };
-    let (before, after) = (&old.metadata, &new.metadata);
-    old.spec != new.spec
-        || report::applied(old) != report::applied(new)
-        || before.labels != after.labels
-        || before.owner_references != after.owner_references
-        || before.deletion_timestamp != after.deletion_timestamp
 }

@@ -1,20 +1,24 @@
 //! What the manager looks at to bring an add-on to a cluster.
 
-use std::sync::Arc;
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     annotations,
     cluster::v1::ManagedCluster,
     conditions::addon::REGISTRATION_APPLIED,
-    finalizers,
+    finalizers, labels,
     work::v1::{Manifest, ManifestWork},
 };
 use ocm_runtime::{ObjectKey, conditions, error::chain, write};
 
 use super::AddonController;
-use crate::{Installation, manager::served::Served};
+use crate::{AddonError, Installation, agent::namespace_of, manager::served::Served};
+
+/// How long an author's code may take to answer: a pod has as long to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An add-on on a cluster.
 #[derive(Debug)]
@@ -50,27 +54,58 @@ impl AddonController {
             return None;
         };
         let cluster = self.clusters.named(&key.namespace)?;
-        let works = served.works.in_namespace(&key.namespace);
-        let namespace = served.options.namespace_of(&addon);
+        let mut works = served.works.in_namespace(&key.namespace);
+        works.retain(|work| !is_of_elsewhere(work));
+        let namespace = namespace_of(&addon);
         let mut observed =
             Observed { key: key.clone(), served, addon, cluster, namespace, works, rendered: Rendered::NotAsked };
-        if observed.wants_manifests() {
+        if let Err(error) = observed.choose_namespace().await {
+            observed.rendered = Rendered::Failed(error);
+        } else if observed.wants_manifests() {
             observed.rendered = observed.render().await;
         }
         Some(observed)
     }
 }
 
+/// Whether a work of an add-on is for an agent that another cluster hosts.
+pub(super) fn is_of_elsewhere(work: &ManifestWork) -> bool {
+    work.labels().contains_key(labels::ADDON_NAMESPACE)
+}
+
+/// Whether a finalizer of an add-on holds it until its pre-delete hooks have run. We have no hooks; a manager of another
+/// kind may have set it. Old versions had other names.
+pub(super) fn waits_for_hooks(finalizer: &str) -> bool {
+    finalizer == finalizers::ADDON_PRE_DELETE || finalizers::ADDON_DEPRECATED.contains(&finalizer)
+}
+
 impl Observed {
     /// What the author sees.
     pub(super) fn installation(&self) -> Installation<'_> {
-        Installation { cluster: &self.cluster, addon: &self.addon, namespace: &self.namespace }
+        Installation::new(&self.cluster, &self.addon, &self.namespace)
+    }
+
+    /// Where the author has something to say about the namespace.
+    async fn choose_namespace(&mut self) -> Result<(), String> {
+        let Some(choose) = &self.served.options.install_namespace else { return Ok(()) };
+        match ask(async { choose(self.addon.clone()).await }).await {
+            Ok(chosen) => {
+                self.namespace = chosen.filter(|name| !name.is_empty()).unwrap_or_else(|| self.namespace.clone());
+                Ok(())
+            }
+            Err(error) => {
+                let known = self.addon.status.as_ref().and_then(|status| status.namespace.clone());
+                self.namespace = known.unwrap_or_else(|| self.namespace.clone());
+                Err(format!("the agent's namespace could not be chosen: {error}"))
+            }
+        }
     }
 
     async fn render(&self) -> Rendered {
-        match self.served.agent.render(&self.installation()).await {
+        let on = self.installation();
+        match ask(async { self.served.agent.render(&on).await }).await {
             Ok(manifests) => Rendered::Objects(manifests),
-            Err(error) => Rendered::Failed(chain(&*error)),
+            Err(error) => Rendered::Failed(error),
         }
     }
 
@@ -78,7 +113,7 @@ impl Observed {
     fn wants_manifests(&self) -> bool {
         let stays = !write::is_deleting(&*self.addon) && !write::is_deleting(&*self.cluster);
         let stays = stays && self.hosting_cluster().is_none() && (self.is_adopted() || self.was_registered());
-        stays || write::has_finalizer(&*self.addon, finalizers::ADDON_PRE_DELETE)
+        stays || self.addon.finalizers().iter().any(|finalizer| waits_for_hooks(finalizer))
     }
 
     /// Whether the hub has taken the add-on on, by making its ClusterManagementAddOn the owner.
@@ -97,5 +132,55 @@ impl Observed {
     pub(super) fn hosting_cluster(&self) -> Option<&str> {
         let asked = self.addon.annotations().get(annotations::ADDON_HOSTING_CLUSTER);
         asked.map(String::as_str).filter(|cluster| !cluster.is_empty())
+    }
+}
+
+/// What an author's code answers; in words, that it failed, panicked or did not answer in time.
+async fn ask<T>(answer: impl Future<Output = Result<T, AddonError>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, AssertUnwindSafe(answer).catch_unwind()).await {
+        Ok(Ok(answer)) => answer.map_err(|error| chain(&*error)),
+        Ok(Err(_)) => Err("its code panicked, and the manager's log says where".to_owned()),
+        Err(_) => Err(format!("its code did not answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::{
+        super::testing::{observed, served},
+        *,
+    };
+    use crate::AgentAddonOptions;
+
+    #[tokio::test(start_paused = true)]
+    async fn code_that_fails_panics_or_never_answers_is_told_of_in_words() {
+        assert_eq!(ask(async { Ok(7) }).await, Ok(7));
+        assert_eq!(ask::<()>(async { Err("no licence".into()) }).await, Err("no licence".to_owned()));
+        assert!(ask::<()>(async { panic!("a bug") }).await.unwrap_err().contains("panicked"));
+        assert!(ask::<()>(pending()).await.unwrap_err().contains("within 30 s"));
+    }
+
+    async fn namespace_where(answer: Result<Option<String>, String>) -> (String, Result<(), String>) {
+        let options = AgentAddonOptions::new("hello").install_namespace(move |_| {
+            let answer = answer.clone();
+            async { Ok(answer?) }
+        });
+        let mut observed = observed().with_status(|status| status.namespace = Some("known".into()));
+        observed.served = served(options);
+        let outcome = observed.choose_namespace().await;
+        (observed.namespace, outcome)
+    }
+
+    #[tokio::test]
+    async fn the_authors_namespace_counts_then_the_users_and_with_an_error_the_known_one() {
+        assert_eq!(namespace_where(Ok(Some("own".into()))).await, ("own".into(), Ok(())));
+        for nothing in [None, Some(String::new())] {
+            assert_eq!(namespace_where(Ok(nothing)).await, ("default".into(), Ok(())));
+        }
+        let (namespace, outcome) = namespace_where(Err("no answer".into())).await;
+        assert_eq!(namespace, "known");
+        assert!(outcome.unwrap_err().contains("namespace could not be chosen: no answer"));
     }
 }

@@ -5,10 +5,10 @@ use ocm_api::{annotations, finalizers};
 use ocm_runtime::write;
 
 use super::{
-    observe::{Observed, Rendered},
+    observe::{Observed, Rendered, waits_for_hooks},
     registration::{self, Wanted},
 };
-use crate::manager::works::{Frame, ManifestError, Step, read, steps};
+use crate::manager::works::{Frame, Item, Step, read, steps};
 
 /// See the module.
 #[derive(Debug, PartialEq)]
@@ -43,17 +43,33 @@ pub(super) enum Deploy {
     Works(Vec<Step>),
 }
 
+/// What the author wants, fit for works, or why it is not; `None` where he was not asked.
+type Wish = Option<Result<Vec<Item>, String>>;
+
 pub(super) fn plan(observed: &Observed) -> Plan {
-    let hooks = hooks(&observed.rendered);
-    let finalizers = unneeded_finalizers(observed, hooks.is_some());
+    let wish = wish(observed);
+    let finalizers = unneeded_finalizers(observed, &wish);
     if write::is_deleting(&*observed.addon) {
-        let deploy = hooks.as_ref().map_or(Deploy::Nothing, refused);
-        return Plan { finalizers, registration: Registering::Nothing, deploy };
+        return Plan { finalizers, registration: Registering::Nothing, deploy: leave(observed, wish) };
     }
     let registration = register(observed);
     let is_ready = registration != Registering::Nothing || observed.was_registered();
-    let deploy = if is_ready { deploy(observed) } else { Deploy::Nothing };
+    let deploy = if is_ready { deploy(observed, wish) } else { Deploy::Nothing };
     Plan { finalizers, registration, deploy }
+}
+
+fn wish(observed: &Observed) -> Wish {
+    match &observed.rendered {
+        Rendered::NotAsked => None,
+        Rendered::Failed(error) => Some(Err(format!(
+            "The add-on's manager could not make the manifests for cluster {}: {error}. What is on the cluster stays as \
+             it is, and the manager tries again within a minute.",
+            observed.key.namespace
+        ))),
+        Rendered::Objects(manifests) => Some(read(manifests).map_err(|error| {
+            format!("The add-on's manifests cannot be put into a work: {error}. What is on the cluster stays as it is.")
+        })),
+    }
 }
 
 fn register(observed: &Observed) -> Registering {
@@ -64,37 +80,44 @@ fn register(observed: &Observed) -> Registering {
     if let Some(cluster) = observed.hosting_cluster() {
         return Registering::Refused(hosted(cluster));
     }
-    let own = registration.identity_of(&observed.key.namespace, &observed.key.name);
-    Registering::As(registration::wanted(observed.addon.status.as_ref(), own))
+    let own = registration.identity_of(&observed.installation());
+    Registering::As(registration::wanted(observed.addon.status.as_ref(), &observed.key, own))
 }
 
-fn deploy(observed: &Observed) -> Deploy {
+fn deploy(observed: &Observed, wish: Wish) -> Deploy {
     if let Some(cluster) = observed.hosting_cluster() {
         return Deploy::Refused(hosted(cluster));
     }
-    match &observed.rendered {
+    match wish {
         _ if write::is_deleting(&*observed.cluster) => Deploy::Nothing,
-        Rendered::NotAsked => Deploy::Nothing,
-        Rendered::Failed(error) => Deploy::Refused(format!(
-            "The add-on's manager could not make the manifests for cluster {}: {error}. What is on the cluster stays as \
-             it is, and the manager tries again within a minute.",
-            observed.key.namespace
-        )),
-        Rendered::Objects(manifests) => match read(manifests) {
-            Err(error) => refused(&error),
-            Ok(_) if observed.works.iter().any(|work| write::is_deleting(&**work)) => Deploy::Nothing,
-            Ok(items) => {
-                let frame = Frame::new(&observed.addon, &observed.served.options.manifest_configs, &items);
-                Deploy::Works(steps(&frame, items, &observed.works))
-            }
-        },
+        None => Deploy::Nothing,
+        Some(Err(reason)) => Deploy::Refused(reason),
+        Some(Ok(items)) => {
+            let frame = Frame::new(&observed.addon, &observed.served.options.manifest_configs, &items);
+            Deploy::Works(steps(&frame, items, &observed.works))
+        }
     }
 }
 
-fn refused(error: &ManifestError) -> Deploy {
-    Deploy::Refused(format!(
-        "The add-on's manifests cannot be put into a work: {error}. What is on the cluster stays as it is."
-    ))
+/// An add-on that is being deleted leaves by itself, but for what holds it.
+fn leave(observed: &Observed, wish: Wish) -> Deploy {
+    let is_hosting = |name: &&String| HOSTING.contains(&name.as_str());
+    match (wish, observed.addon.finalizers().iter().find(is_hosting)) {
+        (Some(Err(reason)), _) => Deploy::Refused(reason),
+        (_, Some(finalizer)) => Deploy::Refused(held(finalizer)),
+        _ => Deploy::Nothing,
+    }
+}
+
+/// Finalizers of managers that let agents run on another cluster.
+const HOSTING: [&str; 2] = [finalizers::ADDON_HOSTING_PRE_DELETE, finalizers::ADDON_HOSTING_MANIFESTS];
+
+fn held(finalizer: &str) -> String {
+    format!(
+        "The add-on is being deleted, and finalizer {finalizer} holds it: a former manager let its agent run on another \
+         cluster, where this version of ocm-addon cannot clean up. Delete the add-on's ManifestWorks in the namespace of \
+         that cluster, then remove the finalizer."
+    )
 }
 
 fn hosted(cluster: &str) -> String {
@@ -105,21 +128,12 @@ fn hosted(cluster: &str) -> String {
     )
 }
 
-/// Why the pre-delete hooks among the manifests are not run, if there are any.
-fn hooks(rendered: &Rendered) -> Option<ManifestError> {
-    let Rendered::Objects(manifests) = rendered else { return None };
-    read(manifests).err().filter(|error| matches!(error, ManifestError::Hook(_)))
-}
-
-/// A manager of another kind may have left finalizers: the one for hooks when there are none any more, and those of old
-/// versions. Others are not ours to remove.
-fn unneeded_finalizers(observed: &Observed, has_hooks: bool) -> Option<Vec<String>> {
-    let is_known = matches!(observed.rendered, Rendered::Objects(_));
-    if has_hooks || !is_known || !write::has_finalizer(&*observed.addon, finalizers::ADDON_PRE_DELETE) {
-        return None;
-    }
-    let is_unneeded = |name: &str| name == finalizers::ADDON_PRE_DELETE || finalizers::ADDON_DEPRECATED.contains(&name);
-    Some(observed.addon.finalizers().iter().filter(|name| !is_unneeded(name)).cloned().collect())
+/// The finalizers less those that wait for hooks, once it is known that there are none. Others are not ours to remove.
+fn unneeded_finalizers(observed: &Observed, wish: &Wish) -> Option<Vec<String>> {
+    let has_no_hooks = matches!(wish, Some(Ok(_)));
+    let all = observed.addon.finalizers();
+    let needed: Vec<_> = all.iter().filter(|name| !waits_for_hooks(name)).cloned().collect();
+    (has_no_hooks && needed.len() < all.len()).then_some(needed)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) fn with_status(observed: &Observed, applied: Applied, now: Timestamp)
 fn say_deployed(status: &mut ManagedClusterAddOnStatus, deployed: Deployed, observed: &Observed, now: Timestamp) {
     let verdict = match deployed {
         Deployed::Nothing => return,
-        Deployed::Failed(reason) => {
+        Deployed::Failed(reason) | Deployed::Waiting(reason) => {
             Verdict::Say(Finding::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, reason))
         }
         Deployed::Works(works) => verdict(&works),

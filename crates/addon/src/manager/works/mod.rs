@@ -5,6 +5,7 @@ mod read;
 
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
+    components::WORK_FIELD_MANAGER,
     labels,
     work::v1::{
         DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWork, ManifestWorkSpec, OrphaningRule,
@@ -14,7 +15,7 @@ use ocm_api::{
 
 pub(crate) use self::{
     pack::{Step, steps},
-    read::{Item, ManifestError, read},
+    read::{Item, read},
 };
 use crate::owner;
 
@@ -62,5 +63,8 @@ fn delete_option(orphaning_rules: Vec<OrphaningRule>) -> Option<DeleteOption> {
 /// As the API server completes it: otherwise the work would never be the same as what is wanted.
 fn with_defaults(mut config: ManifestConfigOption) -> ManifestConfigOption {
     config.feedback_scrape_type.get_or_insert(FeedbackScrapeType::Poll);
+    if let Some(apply) = config.update_strategy.as_mut().and_then(|strategy| strategy.server_side_apply.as_mut()) {
+        apply.field_manager.get_or_insert_with(|| WORK_FIELD_MANAGER.into());
+    }
     config
 }

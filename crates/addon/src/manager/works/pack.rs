@@ -1,7 +1,8 @@
 //! Putting objects into works, as few as hold them.
 //!
 //! An object stays in the work it is in: another work would bring it only after the first has taken it away. New objects
-//! are placed big ones first, each into the work with the most room, or into a new one. A work that is empty goes.
+//! are placed big ones first, each into the work with the most room, or into a new one. A work that is empty goes. What a
+//! work holds that is being deleted waits until it is gone: the cluster's agent is about to take it away.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,6 +12,7 @@ use ocm_api::{
     work::v1::{Manifest, ManifestWork},
     works,
 };
+use ocm_runtime::write;
 
 use super::{
     Frame, Item,
@@ -31,6 +33,8 @@ pub(crate) enum Step {
     Keep(Arc<ManifestWork>),
     /// Remove it.
     Delete(Arc<ManifestWork>),
+    /// Nothing until it is gone: it is being deleted, and holds objects that are wanted.
+    Wait(Arc<ManifestWork>),
 }
 
 /// A work as it is to be.
@@ -42,8 +46,13 @@ struct Shard {
 }
 
 impl Shard {
+    /// What is being deleted has none.
     fn room(&self) -> usize {
-        BUDGET.saturating_sub(self.used)
+        if self.is_leaving() { 0 } else { BUDGET.saturating_sub(self.used) }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.old.as_ref().is_some_and(|old| write::is_deleting(&**old))
     }
 
     fn put(&mut self, item: Item) {
@@ -64,7 +73,7 @@ pub(crate) fn steps(frame: &Frame, items: Vec<Item>, known: &[Arc<ManifestWork>]
     for (_, item) in rest {
         place(frame, &mut shards, item);
     }
-    shards.into_iter().map(|shard| step(frame, shard)).collect()
+    shards.into_iter().filter_map(|shard| step(frame, shard)).collect()
 }
 
 /// The number of a work among those of its add-on; none for works that are for something else.
@@ -104,8 +113,11 @@ fn free_name(frame: &Frame, shards: &[Shard]) -> String {
     names.find(is_free).unwrap_or_default()
 }
 
-fn step(frame: &Frame, shard: Shard) -> Step {
-    match shard.old {
+fn step(frame: &Frame, shard: Shard) -> Option<Step> {
+    let is_leaving = shard.is_leaving();
+    Some(match shard.old {
+        Some(_) if is_leaving && shard.manifests.is_empty() => return None,
+        Some(old) if is_leaving => Step::Wait(old),
         Some(old) if shard.manifests.is_empty() => Step::Delete(old),
         Some(old) => {
             let mut new = ManifestWork::clone(&old);
@@ -119,7 +131,7 @@ fn step(frame: &Frame, shard: Shard) -> Step {
             new.spec.workload.manifests = shard.manifests;
             Step::Create(Box::new(new))
         }
-    }
+    })
 }
 
 #[cfg(test)]

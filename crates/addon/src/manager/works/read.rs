@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, GroupVersionKind};
 use ocm_api::{
     annotations,
     limits::MAX_MANIFEST_BYTES,
     work::v1::{Manifest, OrphaningRule},
 };
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// An object that is fit for a work.
@@ -89,7 +91,7 @@ fn read_one(position: usize, mut value: Value) -> Result<Item, ManifestError> {
     if is_hook(&value, &id) {
         return Err(ManifestError::Hook(id));
     }
-    drop_nulls(&mut value);
+    settle_metadata(&mut value);
     let orphan = has_key(&value, "/metadata/annotations", annotations::ADDON_DELETION_ORPHAN);
     let size = value.to_string().len();
     if size > MAX_MANIFEST_BYTES {
@@ -124,10 +126,26 @@ fn is_hook(value: &Value, id: &Id) -> bool {
     can_run && (marked("/metadata/annotations") || marked("/metadata/labels"))
 }
 
-/// The API server drops them from the metadata of what is inside a work, so it would never be the same as what is wanted.
-fn drop_nulls(value: &mut Value) {
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|_, field| !field.is_null());
+/// API servers take the metadata of what is inside a work for that of an object, and drop what is empty and what they do
+/// not know. Without that the work would never be the same as what is wanted. What is no metadata they refuse.
+fn settle_metadata(value: &mut Value) {
+    let Some(metadata) = value.get_mut("metadata") else { return };
+    if let Ok(known) = ObjectMeta::deserialize(&*metadata)
+        && let Ok(Value::Object(mut fields)) = serde_json::to_value(known)
+    {
+        fields.retain(|_, field| !is_empty(field));
+        *metadata = Value::Object(fields);
+    }
+}
+
+fn is_empty(field: &Value) -> bool {
+    match field {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Bool(_) => false,
     }
 }
 
@@ -153,77 +171,4 @@ impl Item {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn errors(values: &[Value]) -> String {
-        let manifests: Vec<_> = values.iter().cloned().map(Manifest::from).collect();
-        read(&manifests).unwrap_err().to_string()
-    }
-
-    fn object(name: &str) -> Value {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
-    }
-
-    #[test]
-    fn what_is_no_object_with_version_kind_and_name_is_refused_by_its_place() {
-        assert_eq!(errors(&[object("a"), json!("text")]), "manifest 1 is not an object but a text");
-        let with = |key: &str| {
-            let mut value = object("a");
-            value[key] = Value::Null;
-            errors(&[value])
-        };
-        assert!(with("apiVersion").starts_with("manifest 0 (ConfigMap n/a) has no apiVersion"));
-        assert!(with("kind").contains("has no kind"));
-        assert!(with("metadata").contains("has no metadata.name"));
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": [object("a")]});
-        assert!(errors(&[list]).starts_with("manifest 0 (List) has no metadata.name"));
-    }
-
-    #[test]
-    fn the_same_object_twice_is_refused_also_in_two_versions() {
-        assert_eq!(errors(&[object("a"), object("b"), object("a")]), "ConfigMap n/a is there twice");
-        let version =
-            |version: &str| json!({"apiVersion": format!("x.io/{version}"), "kind": "X", "metadata": {"name": "a"}});
-        assert_eq!(errors(&[version("v1"), version("v2")]), "X a is there twice");
-    }
-
-    #[test]
-    fn what_no_work_can_hold_is_refused() {
-        let mut big = object("a");
-        big["data"] = json!({"x": "x".repeat(MAX_MANIFEST_BYTES)});
-        assert!(errors(&[big]).starts_with("ConfigMap n/a takes 5"));
-    }
-
-    #[test]
-    fn pre_delete_hooks_are_refused_by_name_and_the_key_means_nothing_on_other_kinds() {
-        for place in ["annotations", "labels"] {
-            let metadata = json!({"name": "a", "namespace": "n", place: {(annotations::ADDON_PRE_DELETE): ""}});
-            let hook = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata});
-            assert!(errors(&[hook]).starts_with("Job n/a is to run before the add-on is deleted"));
-            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-            assert!(read(&[map.into()]).is_ok());
-        }
-    }
-
-    #[test]
-    fn an_object_that_is_to_stay_is_named_by_its_resource() {
-        let metadata =
-            json!({"name": "a", "namespace": "n", "annotations": {(annotations::ADDON_DELETION_ORPHAN): ""}});
-        let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata});
-        let items = read(&[policy.into(), object("b").into()]).unwrap();
-        let rule = items[0].orphaning_rule().unwrap();
-        assert_eq!((rule.group.as_str(), rule.resource.as_str()), ("networking.k8s.io", "networkpolicies"));
-        assert_eq!((rule.namespace.as_str(), rule.name.as_str()), ("n", "a"));
-        assert_eq!(items[1].orphaning_rule(), None);
-    }
-
-    #[test]
-    fn nothing_in_the_metadata_is_null() {
-        let mut value = object("a");
-        value["metadata"]["creationTimestamp"] = Value::Null;
-        assert_eq!(read(&[value.into()]).unwrap()[0].manifest.value(), object("a"));
-    }
-}
+mod tests;

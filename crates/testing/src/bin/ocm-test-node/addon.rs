@@ -13,8 +13,8 @@ const ENABLE: &str = include_str!("../../../../../examples/helloworld/deploy/ena
 
 const ON_CLUSTER: [&str; 4] = ["managedclusteraddon", "helloworld", "-n", CLUSTER];
 /// What the add-on brings to namespace `default` of the managed cluster, and what it makes there.
-const BROUGHT: &str = "deployment/helloworld-agent,serviceaccount/helloworld-agent-sa,role/helloworld-agent,\
-    rolebinding/helloworld-agent";
+const BROUGHT: &str = "deployment/helloworld-agent,serviceaccount/helloworld-agent-sa,role/helloworld-agent-sa,\
+    rolebinding/helloworld-agent-sa";
 const MADE: &str = "secret/helloworld-hub-kubeconfig,lease/helloworld,configmap/greeting";
 /// What it has in the cluster's namespace on the hub.
 const ON_HUB: &str = "managedclusteraddon/helloworld,manifestwork/addon-helloworld-deploy-0,\

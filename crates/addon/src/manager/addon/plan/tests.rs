@@ -107,16 +107,55 @@ fn a_finalizer_for_hooks_that_are_none_comes_off_with_old_ones_and_others_stay()
     for observed in [finalized(observed()), finalized(observed().deleting())] {
         assert_eq!(plan(&observed).finalizers, Some(vec!["example.com/mine".to_owned()]));
     }
-    let mut failed = finalized(observed().deleting());
-    failed.rendered = Rendered::Failed("no licence".into());
-    assert_eq!(plan(&failed).finalizers, None, "nobody knows whether there are hooks");
 }
 
 #[test]
-fn while_a_work_of_the_add_on_is_being_deleted_none_is_made() {
+fn as_long_as_nobody_knows_whether_there_are_hooks_the_finalizer_stays_and_the_condition_says_why() {
+    let held = || {
+        observed().deleting().with_addon(|addon| {
+            addon.metadata.finalizers = Some(vec![finalizers::ADDON_PRE_DELETE.into()]);
+        })
+    };
+    let mut failed = held();
+    failed.rendered = Rendered::Failed("no licence".into());
+    assert_eq!(plan(&failed).finalizers, None);
+    assert!(refusal(&failed).contains("no licence"));
+    let mut nameless = config_map("a");
+    nameless["metadata"]["name"] = json!("");
+    for manifests in [vec![nameless.clone(), hook()], vec![hook(), nameless]] {
+        let unreadable = held().rendering(manifests);
+        assert_eq!(plan(&unreadable).finalizers, None);
+        assert!(refusal(&unreadable).contains("cannot be put into a work"));
+    }
+}
+
+#[test]
+fn a_finalizer_of_old_versions_alone_comes_off_too() {
+    for old in finalizers::ADDON_DEPRECATED {
+        let held = observed().deleting().with_addon(|addon| addon.metadata.finalizers = Some(vec![old.into()]));
+        assert_eq!(plan(&held).finalizers, Some(vec![]));
+    }
+}
+
+#[test]
+fn a_finalizer_of_a_manager_that_let_the_agent_run_elsewhere_is_named_when_it_holds_the_add_on() {
+    for finalizer in HOSTING {
+        let held =
+            |observed: Observed| observed.with_addon(|addon| addon.metadata.finalizers = Some(vec![finalizer.into()]));
+        let mut leaving = held(observed().deleting());
+        leaving.rendered = Rendered::NotAsked;
+        assert!(refusal(&leaving).contains(finalizer));
+        assert_eq!(plan(&leaving).finalizers, None);
+        assert!(matches!(plan(&held(observed())).deploy, Deploy::Works(_)));
+    }
+}
+
+#[test]
+fn what_a_work_that_is_being_deleted_holds_is_waited_for() {
     let mut waiting = observed();
     let mut leaving = work(None);
     leaving.metadata.deletion_timestamp = Some(Time(now()));
+    leaving.spec.workload.manifests = vec![config_map("a").into()];
     waiting.works = vec![Arc::new(leaving)];
-    assert_eq!(plan(&waiting).deploy, Deploy::Nothing);
+    assert_eq!(plan(&waiting).deploy, Deploy::Works(vec![Step::Wait(waiting.works[0].clone())]));
 }

@@ -1,3 +1,5 @@
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use serde_json::{Value, json};
 
@@ -23,7 +25,7 @@ fn plan(objects: Vec<Value>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
 fn done(steps: Vec<Step>) -> Vec<Arc<ManifestWork>> {
     let after = |step| match step {
         Step::Create(work) | Step::Update { new: work, .. } => Some(Arc::new(*work)),
-        Step::Keep(work) => Some(work),
+        Step::Keep(work) | Step::Wait(work) => Some(work),
         Step::Delete(_) => None,
     };
     steps.into_iter().filter_map(after).collect()
@@ -111,11 +113,30 @@ fn works_of_other_names_are_left_alone() {
 }
 
 #[test]
+fn what_a_work_that_is_being_deleted_holds_waits_its_name_is_taken_and_the_rest_goes_on() {
+    let half = BUDGET / 2 + 60;
+    let works = done(plan(vec![object("a", half + 1), object("b", half)], &[]));
+    let mut leaving = ManifestWork::clone(&works[0]);
+    leaving.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let known = [Arc::new(leaving), works[1].clone()];
+    let wanted = |a: bool| {
+        let rest = [object("b", half), object("c", half), object("d", half)];
+        [object("a", half + 1)].into_iter().filter(|_| a).chain(rest).collect()
+    };
+    let steps = plan(wanted(true), &known);
+    assert!(steps.contains(&Step::Wait(known[0].clone())) && steps.contains(&Step::Keep(works[1].clone())));
+    let expected_new = expected(&[(2, &["c"]), (3, &["d"])]);
+    assert_eq!(contents(&done(steps))[2..], expected_new);
+    let steps = plan(wanted(false), &known);
+    assert!(!steps.iter().any(|step| matches!(step, Step::Wait(_))), "nothing in it is wanted");
+    assert_eq!(contents(&done(steps))[1..], expected_new);
+}
+
+#[test]
 fn labels_and_owners_that_somebody_added_stay_and_what_is_ours_is_restored() {
     let works = done(plan(vec![object("a", 200)], &[]));
     let mut edited = ManifestWork::clone(&works[0]);
     edited.labels_mut().insert("team".into(), "a".into());
-    edited.labels_mut().remove("open-cluster-management.io/addon-name");
     edited.metadata.owner_references.as_mut().unwrap()[0].uid = "former".into();
     edited.spec.workload.manifests.push(object("foreign", 200).into());
     let works = done(plan(vec![object("a", 200)], &[Arc::new(edited)]));
@@ -123,4 +144,17 @@ fn labels_and_owners_that_somebody_added_stay_and_what_is_ours_is_restored() {
     assert_eq!(works[0].owner_references().len(), 1);
     assert_eq!(works[0].owner_references()[0].uid, "u");
     assert_eq!(contents(&works), expected(&[(0, &["a"])]));
+}
+
+#[test]
+fn settings_of_single_objects_are_as_the_api_server_completes_them() {
+    let config = json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "name": "a", "namespace": "n"},
+        "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": true}}});
+    let addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
+    let frame = Frame::new(&addon, &[serde_json::from_value(config).unwrap()], &[]);
+    let mut work = frame.empty("w".into());
+    frame.fit(&mut work);
+    let config = serde_json::to_value(&work.spec.manifest_configs[0]).unwrap();
+    assert_eq!(config["feedbackScrapeType"], "Poll");
+    assert_eq!(config["updateStrategy"]["serverSideApply"], json!({"force": true, "fieldManager": "work-agent"}));
 }

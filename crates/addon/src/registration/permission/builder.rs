@@ -1,0 +1,147 @@
+//! [`PermissionBuilder`]: Roles and RoleBindings for the agent.
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use kube::{ResourceExt as _, api::ObjectMeta};
+use ocm_api::rbac;
+
+use super::{Grant, PermissionConfig, ensure::ensure};
+use crate::{Installation, PermissionError, owner};
+
+/// Roles for the agent in its cluster's namespace on the hub. They go with the add-on.
+///
+/// ```
+/// use ocm_addon::{PermissionBuilder, Registration};
+///
+/// let may_read = PermissionBuilder::rule("", &["configmaps"], &["get", "list", "watch"]);
+/// let permissions = PermissionBuilder::new().bind_role("open-cluster-management:hello:agent", vec![may_read]);
+/// let registration = Registration::kube_client("hello-agent").permissions(permissions);
+/// ```
+///
+/// The manager must itself hold what it grants: give its service account the same rules in all namespaces.
+#[derive(Clone, Debug, Default)]
+pub struct PermissionBuilder {
+    bindings: Vec<Binding>,
+}
+
+#[derive(Clone, Debug)]
+struct Binding {
+    name: String,
+    /// Of a Role of the binding's name; without, it is somebody else's ClusterRole that is bound.
+    rules: Option<Vec<PolicyRule>>,
+    role: RoleRef,
+}
+
+impl PermissionBuilder {
+    /// No rights.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A rule about resources of an API group; the core group's name is empty.
+    #[must_use]
+    pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        PolicyRule {
+            api_groups: Some(vec![group.into()]),
+            resources: Some(owned(resources)),
+            verbs: owned(verbs),
+            ..PolicyRule::default()
+        }
+    }
+
+    /// Makes a Role with these rules in the cluster's namespace, and a RoleBinding of the same name that gives it to the
+    /// agent.
+    #[must_use]
+    pub fn bind_role(mut self, name: impl Into<String>, rules: Vec<PolicyRule>) -> Self {
+        let name = name.into();
+        self.bindings.push(Binding { role: role_ref("Role", &name), rules: Some(rules), name });
+        self
+    }
+
+    /// Makes a RoleBinding `name` in the cluster's namespace that gives the agent what a ClusterRole, which is there,
+    /// grants; only in that namespace.
+    #[must_use]
+    pub fn bind_cluster_role(mut self, name: impl Into<String>, cluster_role: &str) -> Self {
+        self.bindings.push(Binding { role: role_ref("ClusterRole", cluster_role), rules: None, name: name.into() });
+        self
+    }
+
+    /// What there must be.
+    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> Vec<(Option<Role>, RoleBinding)> {
+        self.bindings.iter().map(|binding| binding.objects(on, subjects)).collect()
+    }
+}
+
+impl Binding {
+    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> (Option<Role>, RoleBinding) {
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: on.addon.namespace(),
+            owner_references: Some(vec![owner::reference(on.addon, false)]),
+            ..ObjectMeta::default()
+        };
+        let role = self.rules.clone().map(|rules| Role { metadata: metadata.clone(), rules: Some(rules) });
+        (role, RoleBinding { metadata, role_ref: self.role.clone(), subjects: Some(subjects.to_vec()) })
+    }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: rbac::API_GROUP.into(), kind: kind.into(), name: name.into() }
+}
+
+impl PermissionConfig for PermissionBuilder {
+    fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
+        Box::pin(async move {
+            for (role, binding) in self.objects(grant.on, &grant.subjects()?) {
+                if let Some(role) = role {
+                    ensure(grant, &role).await?;
+                }
+                ensure(grant, &binding).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+
+    use super::*;
+
+    fn objects(builder: &PermissionBuilder) -> Vec<(Option<Role>, RoleBinding)> {
+        let cluster = ManagedCluster::new("c1", Default::default());
+        let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
+        addon.metadata.uid = Some("u".into());
+        let on = Installation::new(&cluster, &addon, "default");
+        builder.objects(&on, &[])
+    }
+
+    #[test]
+    fn a_role_and_its_binding_are_in_the_clusters_namespace_and_go_with_the_add_on() {
+        let rule = PermissionBuilder::rule("", &["configmaps"], &["get"]);
+        let objects = objects(&PermissionBuilder::new().bind_role("r", vec![rule.clone()]));
+        let (Some(role), binding) = &objects[0] else { panic!("no role") };
+        assert_eq!(role.rules, Some(vec![rule]));
+        assert_eq!(role.metadata, binding.metadata);
+        assert_eq!((role.name_any().as_str(), role.namespace().as_deref()), ("r", Some("c1")));
+        let owner = &role.owner_references()[0];
+        assert_eq!(
+            (owner.api_version.as_str(), owner.kind.as_str()),
+            ("addon.open-cluster-management.io/v1beta1", "ManagedClusterAddOn")
+        );
+        assert_eq!((owner.controller, owner.block_owner_deletion), (None, Some(true)));
+        assert!(role.labels().is_empty());
+        assert_eq!((binding.role_ref.kind.as_str(), binding.role_ref.name.as_str()), ("Role", "r"));
+    }
+
+    #[test]
+    fn a_cluster_role_is_bound_in_the_namespace_only() {
+        let objects = objects(&PermissionBuilder::new().bind_cluster_role("r", "view"));
+        let (role, binding) = &objects[0];
+        assert!(role.is_none());
+        assert_eq!((binding.role_ref.kind.as_str(), binding.role_ref.name.as_str()), ("ClusterRole", "view"));
+    }
+}

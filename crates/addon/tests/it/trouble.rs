@@ -1,0 +1,128 @@
+//! Add-ons whose code fails, panics or changes its mind, and works that people lay hands on.
+
+use anyhow::Result;
+use kube::{
+    ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use ocm_testing::eventually;
+use serde_json::json;
+
+use crate::{
+    scripted::{FILL, FRAGILE, PANIC, PLAIN, TUNED, config_map, script_behind_its_back},
+    support::{contents, world},
+};
+
+const FAILED: [&str; 3] = ["ManifestApplied", "False", "ManifestWorkApplyFailed"];
+
+#[tokio::test]
+async fn an_error_that_says_something_else_each_time_is_not_asked_for_without_a_pause() -> Result<()> {
+    let world = world().await?;
+    let (cluster, other) = (world.cluster("varying", Some("no answer")).await?, world.cluster("busy", None).await?);
+    world.enable(&cluster, PLAIN).await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains("no answer, request "), "{cause}");
+    // As many writes of somebody else take about as long as so many of the manager.
+    for _ in 0..150 {
+        world.script(&other, "[]").await?;
+    }
+    let writes = world.writes(&cluster)?;
+    // The pause doubles from 5 ms: thirty are not through before a quarter of an hour.
+    assert!(writes.len() < 30, "{}", writes.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn code_that_panics_is_told_of_and_asked_again_and_ends_no_watch() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("panicking", None).await?;
+    world.enable(&cluster, FRAGILE).await?;
+    world.work(&cluster, FRAGILE, "is there", |_| true).await?;
+    world.script(&cluster, PANIC).await?;
+    let cause = world.condition(&cluster, FRAGILE, FAILED).await?;
+    assert!(cause.contains("panicked"), "{cause}");
+    world.script(&cluster, &json!([config_map("again", 1)]).to_string()).await?;
+    world.work(&cluster, FRAGILE, "is what is wanted now", |work| contents(work) == ["again"]).await?;
+    let later = world.cluster("later", None).await?;
+    world.enable(&later, FRAGILE).await?;
+    world.work(&later, FRAGILE, "is there", |_| true).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn what_no_watch_tells_of_is_brought_when_the_manager_is_told_to_look_again() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("triggered", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    world.work(&cluster, PLAIN, "is there", |work| contents(work) == ["plain"]).await?;
+    script_behind_its_back(&cluster, json!([config_map("other", 1)]));
+    world.trigger.look_again(&cluster, PLAIN);
+    world.work(&cluster, PLAIN, "is as it should be now", |work| contents(work) == ["other"]).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn a_work_whose_label_somebody_took_away_is_still_ours_and_gets_it_back() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("unlabelled", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let label = "open-cluster-management.io/addon-name";
+    let foreign = json!({"workload": {"manifests": [config_map("foreign", 1)]}});
+    let patch = Patch::Merge(json!({"metadata": {"labels": {(label): null}}, "spec": foreign}));
+    world.works(&cluster).patch(&work.name_any(), &PatchParams::default(), &patch).await?;
+    let restored = world.work(&cluster, PLAIN, "is labelled again", |work| work.labels().contains_key(label)).await?;
+    assert_eq!((restored.uid(), contents(&restored)), (work.uid(), contents(&work)));
+    world.report(&cluster, &work.name_any(), "True").await?;
+    world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn a_work_that_is_being_deleted_is_waited_for_by_name_and_keeps_the_others_from_nothing() -> Result<()> {
+    let world = world().await?;
+    let sized = |name: &str| {
+        let mut object = config_map(name, 0);
+        object[FILL] = json!(220_000);
+        object
+    };
+    let cluster = world.cluster("leaving-work", Some(&json!([sized("a"), sized("b")]).to_string())).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let held = world.work(&cluster, PLAIN, "is there", |work| contents(work) == ["a"]).await?;
+    let name = held.name_any();
+    // The cluster's agent takes its time.
+    let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    world.works(&cluster).patch(&name, &PatchParams::default(), &hold).await?;
+    world.works(&cluster).delete(&name, &DeleteParams::default()).await?;
+    let cause = world.condition(&cluster, PLAIN, FAILED).await?;
+    assert!(cause.contains(&format!("{cluster}/{name} is being deleted")), "{cause}");
+    world.script(&cluster, &json!([sized("a"), sized("b"), config_map("c", 1)]).to_string()).await?;
+    eventually("c is brought in the other work", || async {
+        let other = world.works(&cluster).get("addon-plain-deploy-1").await?;
+        Ok::<_, kube::Error>(contents(&other) == ["b", "c"])
+    })
+    .await?;
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world.works(&cluster).patch(&name, &PatchParams::default(), &release).await?;
+    eventually("a is brought again", || async {
+        let works = world.works(&cluster).list(&Default::default()).await?;
+        Ok::<_, kube::Error>(works.items.iter().any(|work| contents(work) == ["a"] && work.uid() != held.uid()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_api_server_completes_and_drops_in_a_work_is_not_written_again() -> Result<()> {
+    let world = world().await?;
+    let mut object = config_map("a", 1);
+    let metadata = json!({"creationTimestamp": null, "labels": {}, "annotations": {}, "unknown": {"a": 1}});
+    object["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+    let cluster = world.cluster("tuned", Some(&json!([object]).to_string())).await?;
+    world.enable(&cluster, TUNED).await?;
+    let work = world.work(&cluster, TUNED, "is there", |_| true).await?;
+    let strategy = serde_json::to_value(&work.spec.manifest_configs[0].update_strategy)?;
+    assert_eq!(strategy["serverSideApply"], json!({"force": true, "fieldManager": "work-agent"}));
+    world.report(&cluster, &work.name_any(), "True").await?;
+    world.condition(&cluster, TUNED, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
+    world.all_is_looked_at().await?;
+    let writes = world.writes(&cluster)?;
+    assert!(!writes.iter().any(|write| write == "patch manifestworks"), "{writes:?}");
+    Ok(())
+}
