@@ -28,7 +28,6 @@
 use std::{
     fmt,
     future::Future,
-    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -41,9 +40,7 @@ use ocm_runtime::{
     Clock, Context,
     admin::{self, Tls, TlsOptions},
     client::Endpoint,
-    credentials,
-    error::chain,
-    kubeconfig,
+    credentials::Login,
     leader::{self, Lock, Settings, identity},
     process,
 };
@@ -131,13 +128,14 @@ impl ManagerArgs {
         let client = endpoint.client(component)?;
         let tls = Tls::new(&TlsOptions { host: process::host(), ..TlsOptions::default() }, &Clock::System)?;
         admin::serve(&context, &self.listen, &tls, client.clone()).await?;
-        if self.enable_leader_election {
-            self.lead(&context, component, client, add).await?;
-        } else {
+        let work = async {
+            if self.enable_leader_election {
+                return self.lead(&context, component, client, add).await;
+            }
             add(AddonManager::new(client))?.run(&context).await;
-        }
-        context.stop().await;
-        Ok(())
+            Ok(())
+        };
+        process::run_to_the_end(&context, work).await?
     }
 
     async fn lead<A>(self, context: &Context, component: &str, client: Client, add: A) -> Result<(), AddonError>
@@ -231,19 +229,14 @@ impl AgentArgs {
             namespace,
             context: context.clone(),
         };
-        let outcome = work(agent).await;
-        context.stop().await;
-        outcome
+        process::run_to_the_end(&context, work(agent)).await?
     }
 }
 
 /// Connects to a cluster, and checks that it answers. Credentials from files are followed.
 async fn connect(context: &Context, path: Option<&Path>, user_agent: &str) -> Result<Endpoint, AddonError> {
-    let endpoint = Endpoint::new(&kubeconfig::load(path).await?)?.counted(context);
+    let endpoint = Login::read(path).await?.connect(context)?;
     process::reach(&endpoint, path, user_agent).await?;
-    if let Some(path) = path {
-        credentials::follow(context, &endpoint, path);
-    }
     Ok(endpoint)
 }
 
@@ -253,7 +246,6 @@ fn finish(outcome: Result<Result<(), AddonError>, std::io::Error>) -> ExitCode {
         Ok(Err(error)) => error,
         Err(error) => error.into(),
     };
-    // Where stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "error: {}", chain(&*error));
+    process::print_error(&*error);
     ExitCode::FAILURE
 }

@@ -1,22 +1,32 @@
 //! What is a process's and nobody else's: runtime, logs, signals, where it runs. Only binaries call these.
 
-use std::{future::Future, io, path::Path, time::Duration};
+use std::{
+    error::Error as StdError,
+    future::Future,
+    io::{self, Write as _},
+    path::Path,
+    time::Duration,
+};
 
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{Instant, sleep},
 };
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{
     Context,
     client::{self, ClientError, Endpoint},
+    error::chain,
+    kubeconfig::KubeconfigError,
     logs,
 };
 
 /// How long a cluster that does not answer is given at start-up.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a process that is asked to end has for it.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Where a pod finds the namespace of its service account.
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -28,10 +38,7 @@ pub enum Unreachable {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The cluster answered with an error, or not at all.
-    #[error(
-        "failed to reach the API server {server} of {login}: check that it is up and that the address and the \
-         credentials are right"
-    )]
+    #[error("failed to reach the API server {server} of {login}")]
     Refused {
         /// The API server's address.
         server: String,
@@ -42,8 +49,7 @@ pub enum Unreachable {
         source: Box<kube::Error>,
     },
     /// The cluster did not answer in time.
-    #[error("failed to reach the API server {server} of {login}: no answer within {} s; check that it is up and that \
-             the address is right", PATIENCE.as_secs())]
+    #[error("failed to reach the API server {server} of {login}: no answer within {} s", PATIENCE.as_secs())]
     Silent {
         /// The API server's address.
         server: String,
@@ -80,23 +86,93 @@ pub fn start_logs(verbosity: u8) {
     logs::init(&std::env::var("RUST_LOG").unwrap_or_else(|_| default.to_owned()));
 }
 
-/// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C.
+/// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C. Asked a second time, the process
+/// ends at once.
 ///
 /// # Errors
 /// When the operating system refuses to tell of signals.
 pub fn end_on_signal(context: &Context) -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals =
+        Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
     let context = context.clone();
     tokio::spawn(async move {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        info!(signal = name, "asked to end, finishing what is in progress");
+        let signal = signals.next().await;
+        info!(signal, "asked to end, finishing what is in progress");
         context.end();
+        let signal = signals.next().await;
+        warn!(signal, "asked to end again, ending at once");
+        leave();
     });
     Ok(())
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+#[expect(clippy::exit, reason = "who asks twice does not want to wait for anything")]
+fn leave() -> ! {
+    std::process::exit(1)
+}
+
+/// A process was asked to end, and what it had begun was not finished in time.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to finish what was in progress within {} s, broke it off", GRACE.as_secs())]
+pub struct Unfinished;
+
+/// Does the work of a process, and stops the context afterwards. From the moment that the context is asked to end, by
+/// whomever, there are twenty seconds for all of it: pods are killed after thirty.
+///
+/// # Errors
+/// [`Unfinished`] when they were not enough; the context is then [aborted](Context::abort).
+pub async fn run_to_the_end<T>(context: &Context, work: impl Future<Output = T>) -> Result<T, Unfinished> {
+    let all = async {
+        let outcome = work.await;
+        context.stop().await;
+        outcome
+    };
+    let limit = async {
+        context.ended().await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        outcome = all => Ok(outcome),
+        () = limit => {
+            context.abort();
+            Err(Unfinished)
+        }
+    }
+}
+
+/// Says on stderr why a command failed: the causes on one line, and what to do about it, if that is known, on another.
+pub fn print_error(error: &(dyn StdError + 'static)) {
+    let hint = hint(error).map_or_else(String::new, |hint| format!("hint: {hint}\n"));
+    // Where stderr is closed there is nobody to tell.
+    let _ = write!(io::stderr(), "error: {}\n{hint}", chain(error));
+}
+
+fn hint(error: &(dyn StdError + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(Unreachable::Refused { .. } | Unreachable::Silent { .. }) = error.downcast_ref() {
+            return Some("check that it is up and that the address and the credentials are right");
+        }
+        if let Some(KubeconfigError::NotInCluster(_)) = error.downcast_ref() {
+            return Some("name the kubeconfig of a cluster on the command line; --help says how");
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// The name of this machine or pod.
@@ -139,4 +215,33 @@ pub async fn reach(endpoint: &Endpoint, kubeconfig: Option<&Path>, user_agent: &
 /// Whether trying again would lead to the same answer.
 fn is_final(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 401)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_end_when_it_is_asked_to_is_broken_off() {
+        let (context, start) = (Context::new(), Instant::now());
+        context.spawn_to_completion(pending());
+        context.end();
+        let ended = context.clone();
+        let outcome = run_to_the_end(&context, async move { ended.ended().await }).await;
+        assert!(outcome.is_err() && start.elapsed() <= GRACE + PAUSE, "{outcome:?}");
+        context.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_is_not_asked_to_end_has_all_the_time_it_needs() {
+        let context = Context::new();
+        let work = async {
+            sleep(GRACE * 100).await;
+            7
+        };
+        assert_eq!(run_to_the_end(&context, work).await.unwrap(), 7);
+        assert!(context.is_ended());
+    }
 }

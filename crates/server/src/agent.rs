@@ -1,11 +1,15 @@
 //! `ocm agent`: the agent of a managed cluster.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use ocm_agent::{AgentConfig, AgentError, Components, agent};
-use ocm_api::{leases, namespaces};
-use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig, leader};
+use ocm_api::{addon::v1alpha1::KubeClientDriver, leases, namespaces};
+use ocm_runtime::{Context, admin, client::Endpoint, credentials::Login, leader};
 
 use crate::{
     args::{self, CommonArgs},
@@ -69,6 +73,10 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     client_cert_expiration_seconds: i32,
 
+    /// How agents of add-ons log in to the hub: csr, with certificates
+    #[arg(long, value_name = "DRIVER", default_value = "csr")]
+    addon_kubeclient_registration_auth: String,
+
     /// How often, at most, the agent looks whether what it applied is there
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = args::duration)]
     status_sync_interval: Duration,
@@ -94,31 +102,33 @@ pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let (election, tls) = (args.common.election.settings()?, args.common.serving.tls()?);
     let context = Context::new();
     process::end_on_signal(&context)?;
-    let own = kubeconfig::load(args.common.kubeconfig.as_deref()).await?;
-    let management = Endpoint::new(&own)?.counted(&context);
-    process::reach(&management, args.common.kubeconfig.as_deref()).await?;
+    let (management, own_certificates) = connect(&context, args.common.kubeconfig.as_deref()).await?;
     let (managed, certificates) = match &args.spoke_kubeconfig {
-        None => (management.clone(), agent::ca_bundle(&own)),
-        Some(path) => {
-            let spoke = kubeconfig::load(Some(path)).await?;
-            let managed = Endpoint::new(&spoke)?.counted(&context);
-            process::reach(&managed, Some(path)).await?;
-            (managed, agent::ca_bundle(&spoke))
-        }
+        None => (management.clone(), own_certificates),
+        Some(path) => connect(&context, Some(path)).await?,
     };
     config.spoke_ca_bundle = certificates;
     let client = management.client(USER_AGENT)?;
     admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
-    let outcome = match election {
-        None => ocm_agent::run(&context, &management, &managed, config).await,
-        Some(settings) => {
-            let lock = args::candidate(&config.namespace, lock_of(config.components));
-            let run = |term| run_term(term, management.clone(), managed.clone(), config.clone());
-            leader::lead(&context, client, lock, settings, run).await
+    let work = Box::pin(async {
+        match election {
+            None => ocm_agent::run(&context, &management, &managed, config).await,
+            Some(settings) => {
+                let lock = args::candidate(&config.namespace, lock_of(config.components));
+                let run = |term| run_term(term, management.clone(), managed.clone(), config.clone());
+                leader::lead(&context, client, lock, settings, run).await
+            }
         }
-    };
-    context.stop().await;
-    Ok(outcome?)
+    });
+    Ok(process::run_to_the_end(&context, work).await??)
+}
+
+/// Connects to a cluster, and says which certificates its API server is known by.
+async fn connect(context: &Context, kubeconfig: Option<&Path>) -> anyhow::Result<(Endpoint, Option<Vec<u8>>)> {
+    let login = Login::read(kubeconfig).await?;
+    let endpoint = login.connect(context)?;
+    process::reach(&endpoint, kubeconfig).await?;
+    Ok((endpoint, agent::ca_bundle(&login.config)))
 }
 
 /// The agent from being elected until it is no longer.
@@ -129,6 +139,11 @@ async fn run_term(
     config: AgentConfig,
 ) -> Result<(), AgentError> {
     ocm_agent::run(&term, &management, &managed, config).await
+}
+
+/// OCM's agents take an empty text for the default.
+fn addon_driver(text: &str) -> KubeClientDriver {
+    if text.is_empty() { KubeClientDriver::default() } else { text.into() }
 }
 
 /// The lock of the whole agent, or of the half that runs, as OCM's agents have it.
@@ -158,8 +173,10 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.reserved_cluster_claim_suffixes.clone_from(&args.reserved_cluster_claim_suffixes);
     config.cluster_healthcheck_period = args.cluster_healthcheck_period;
     config.client_cert_expiration_seconds = args.client_cert_expiration_seconds;
+    config.addon_driver = addon_driver(&args.addon_kubeclient_registration_auth);
     config.work.status_sync = args.status_sync_interval;
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.workers = args.workload_agent_workers.into();
+    config.validate()?;
     Ok(config)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use ocm_api::namespaces;
 use ocm_hub::{GcResource, Hub, HubConfig, feature_gates};
-use ocm_runtime::{Context, admin, client::Endpoint, kubeconfig};
+use ocm_runtime::{Context, admin, credentials::Login};
 
 use crate::{
     args::{self, CommonArgs},
@@ -41,14 +41,12 @@ pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
     let tls = args.common.serving.tls()?;
     let context = Context::new();
     process::end_on_signal(&context)?;
-    let endpoint = Endpoint::new(&kubeconfig::load(args.common.kubeconfig.as_deref()).await?)?.counted(&context);
+    let endpoint = Login::read(args.common.kubeconfig.as_deref()).await?.connect(&context)?;
     process::reach(&endpoint, args.common.kubeconfig.as_deref()).await?;
     let client = endpoint.client(USER_AGENT)?;
     admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
     let _hub = Hub::start(&context, client, config)?;
-    context.ended().await;
-    context.stop().await;
-    Ok(())
+    Ok(process::run_to_the_end(&context, context.ended()).await?)
 }
 
 fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {

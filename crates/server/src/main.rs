@@ -1,4 +1,4 @@
-//! The `ocm` binary: hub and agent in one program. It composes and holds no logic.
+//! The `ocm` binary: hub, agent and webhook in one program. It composes and holds no logic.
 
 mod agent;
 mod args;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match process::block_on(run(command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::print_error(&error);
+            process::print_error(error.as_ref());
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,11 @@
-//! What every command does alike: its runtime, the way it reaches a cluster, its last words.
+//! What every command does alike: its runtime, the way it reaches a cluster, its end.
 
-use std::{future::Future, io::Write as _, path::Path};
+use std::{future::Future, path::Path};
 
 use anyhow::Context as _;
-use ocm_runtime::{Context, client::Endpoint, error::chain, process};
+use ocm_runtime::{Context, client::Endpoint, process};
 
-pub(crate) use ocm_runtime::process::{host, pod_namespace, start_logs};
+pub(crate) use ocm_runtime::process::{host, pod_namespace, print_error, run_to_the_end, start_logs};
 
 /// How a command introduces itself while it looks whether a cluster is there.
 const USER_AGENT: &str = concat!("ocm/", env!("CARGO_PKG_VERSION"));
@@ -18,12 +18,6 @@ pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
 /// Ends `context` when the process is asked to.
 pub(crate) fn end_on_signal(context: &Context) -> anyhow::Result<()> {
     process::end_on_signal(context).context("failed to listen for SIGTERM and SIGINT")
-}
-
-/// Says on stderr why a command failed; the causes follow each other on one line, hints stand alone.
-pub(crate) fn print_error(error: &anyhow::Error) {
-    // Where stderr is closed there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "error: {}", chain(error.as_ref()));
 }
 
 /// Checks that a cluster answers and knows us.

@@ -1,6 +1,6 @@
 //! `ocm webhook`: the server that the hub's API server asks to convert add-ons.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::Args;
 use ocm_api::webhooks::{HEALTH_PORT, METRICS_PORT, PORT};
@@ -9,12 +9,8 @@ use ocm_runtime::{
     Clock, Context,
     admin::{Tls, TlsOptions},
 };
-use tokio::time::Instant;
 
 use crate::process;
-
-/// How long requests in progress have at the end, and a little more.
-const STOP: Duration = Duration::from_secs(15);
 
 /// Run the webhook that converts add-ons between API versions
 ///
@@ -61,9 +57,7 @@ pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
     let context = Context::new();
     process::end_on_signal(&context)?;
     webhook::serve(&context, &config).await?;
-    context.ended().await;
-    context.stop_by(Instant::now() + STOP).await;
-    Ok(())
+    Ok(process::run_to_the_end(&context, context.ended()).await?)
 }
 
 impl WebhookArgs {
