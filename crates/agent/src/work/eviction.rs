@@ -8,9 +8,12 @@ use std::{sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt as _};
-use ocm_api::{components, work::v1::AppliedManifestWork};
-use ocm_runtime::{Change, Controller, Error, Next, ObjectKey, Result, Wiring, write};
-use tracing::warn;
+use ocm_api::{
+    components,
+    work::v1::{AppliedManifestWork, ManifestWork},
+};
+use ocm_runtime::{Change, Controller, Error, Next, ObjectKey, Result, Wiring, error::ResultExt as _, write};
+use tracing::{error, warn};
 
 use super::Shared;
 
@@ -48,10 +51,24 @@ impl Eviction {
     }
 
     fn is_wanted(&self, record: &AppliedManifestWork) -> bool {
-        let settings = &self.shared.settings;
+        let key = ObjectKey::new(&self.shared.settings.cluster, &record.spec.manifest_work_name);
+        self.is_of_this_hub(record) && self.shared.works.get(&key).is_some()
+    }
+
+    fn is_of_this_hub(&self, record: &AppliedManifestWork) -> bool {
         let work = &record.spec.manifest_work_name;
-        record.name_any() == components::applied_manifest_work_name(&settings.hub_hash, work)
-            && self.shared.works.get(&ObjectKey::new(&settings.cluster, work)).is_some()
+        record.name_any() == components::applied_manifest_work_name(&self.shared.settings.hub_hash, work)
+    }
+
+    /// Whether the hub itself says that there is no such work: a watch also leaves out what it cannot read.
+    async fn is_gone(&self, record: &AppliedManifestWork) -> Result<bool> {
+        if !self.is_of_this_hub(record) {
+            return Ok(true);
+        }
+        let works = Api::<ManifestWork>::namespaced(self.shared.hub.client().clone(), &self.shared.settings.cluster);
+        let work = &record.spec.manifest_work_name;
+        let found = works.get_metadata_opt(work).await;
+        Ok(found.while_trying_to("get", || format!("ManifestWork {work}"))?.is_none())
     }
 }
 
@@ -102,6 +119,10 @@ impl Controller for Eviction {
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
         if plan == Plan::Evict {
             let work = &observed.record.spec.manifest_work_name;
+            if !self.is_gone(&observed.record).await? {
+                error!(work, "this ManifestWork is on the hub but cannot be read, keeping what it applied");
+                return Ok(Plan::Keep);
+            }
             warn!(work, "no ManifestWork on this hub stands behind it any more, deleting what it applied");
             let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
             write::delete(&api, observed.record.as_ref()).await?;
@@ -132,7 +153,15 @@ impl Controller for Eviction {
 
 #[cfg(test)]
 mod tests {
+    use kube::Client;
+    use ocm_runtime::{Cache, Context, Watches};
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::{
+        testing::{Mock, not_found},
+        work::{Settings, mapping::Mapping, resources::Resources},
+    };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -163,5 +192,46 @@ mod tests {
     #[test]
     fn a_hundred_years_mean_never() {
         assert_eq!(Eviction::plan(&observed(false, Some(0), NEVER), at(99_999)), Plan::Keep);
+    }
+
+    fn eviction(hub: Client, managed: Client) -> Eviction {
+        Eviction::new(Shared {
+            settings: Arc::new(Settings::new("c1", "https://hub", "agent")),
+            hub: Watches::new(hub, Context::new()),
+            works: Cache::default(),
+            applied: Cache::default(),
+            resources: Resources::new(managed.clone(), Mapping::new(managed)),
+        })
+    }
+
+    /// What becomes of a record whose grace period is over when the hub answers like this, and what the managed cluster
+    /// is asked.
+    async fn evicted(hub: (u16, Value), is_of_this_hub: bool) -> (Result<Plan>, Vec<String>) {
+        let (hub, managed) = (Mock::answering(vec![hub]), Mock::answering(vec![(200, json!({"status": "Success"}))]));
+        let eviction = eviction(hub.client(), managed.client());
+        let hash = if is_of_this_hub { &eviction.shared.settings.hub_hash } else { "another" };
+        let name = components::applied_manifest_work_name(hash, "w");
+        let mut record = AppliedManifestWork::default();
+        record.metadata.name = Some(name);
+        record.spec.manifest_work_name = "w".into();
+        let observed = Observed { record: Arc::new(record), is_wanted: false, grace: HOUR };
+        (eviction.apply(&observed, Plan::Evict).await, managed.asked())
+    }
+
+    #[tokio::test]
+    async fn only_a_work_that_the_hub_itself_says_is_gone_is_given_up() {
+        let (plan, asked) = evicted(not_found(), true).await;
+        assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
+        let there = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "w"}});
+        let (plan, asked) = evicted((200, there), true).await;
+        assert_eq!((plan.unwrap(), asked), (Plan::Keep, vec![]));
+        let (plan, asked) = evicted((403, json!({"kind": "Status", "code": 403, "status": "Failure"})), true).await;
+        assert!(plan.is_err() && asked.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_record_of_another_hub_needs_no_word_of_this_one() {
+        let (plan, asked) = evicted((500, Value::Null), false).await;
+        assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
     }
 }
