@@ -10,7 +10,8 @@ Usage: cargo run -p xtask -- <COMMAND>
 
 Commands:
   crds          Write crds/ from the types of ocm-api
-  crds --check  Fail when crds/ is not what the types generate";
+  crds --check  Fail when crds/ is not what the types generate
+  image         Pack a static binary as an image: --binary <FILE> --tag <NAME> --output <FILE>";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
