@@ -191,7 +191,7 @@ const HEAD: &str = "\
 
 # Metrics
 
-`ocm hub` and `ocm agent` serve these under `/metrics`, in the OpenMetrics text format, to those who may `get` the
-non-resource URL `/metrics`; `ocm webhook` serves them on a port of their own, over HTTP, to all. A histogram has `_sum` and
+`ocm hub`, `ocm agent` and managers made with `ocm-addon` serve these under `/metrics`, in the OpenMetrics text format, to
+those who may `get` the non-resource URL `/metrics`; `ocm webhook` serves them on a port of their own, over HTTP, to all. A histogram has `_sum` and
 `_count` beside `_bucket`.
 ";
