@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ocm_api::{
+    addon::v1alpha1::KubeClientDriver,
     feature_gates::{self, GateSet},
     limits, namespaces,
 };
@@ -56,6 +57,8 @@ pub struct AgentConfig {
     pub cluster_healthcheck_period: Duration,
     /// The life time to ask for in certificates; 0 leaves it to the hub.
     pub client_cert_expiration_seconds: i32,
+    /// How agents of add-ons log in to the hub's API server.
+    pub addon_driver: KubeClientDriver,
     /// How often the leases of add-ons are looked at.
     pub addon_lease_period: Duration,
     /// How the work half does its work; the names in it are filled in by [`run`](crate::run).
@@ -81,6 +84,7 @@ impl AgentConfig {
             reserved_cluster_claim_suffixes: Vec::new(),
             cluster_healthcheck_period: limits::CLUSTER_HEALTH_CHECK_PERIOD,
             client_cert_expiration_seconds: 0,
+            addon_driver: KubeClientDriver::Csr,
             addon_lease_period: limits::ADDON_LEASE_CHECK_PERIOD,
             work: work::Settings::new("", "", ""),
         }
@@ -100,7 +104,10 @@ impl AgentConfig {
     }
 
     /// Checks what can be checked without looking at anything else.
-    pub(crate) fn validate(&self) -> Result<(), OptionError> {
+    ///
+    /// # Errors
+    /// [`OptionError`] when an option cannot be used.
+    pub fn validate(&self) -> Result<(), OptionError> {
         if !self.components.registration && !self.components.work {
             return Err(OptionError::NoComponent);
         }
@@ -110,6 +117,9 @@ impl AgentConfig {
         let seconds = self.client_cert_expiration_seconds;
         if seconds != 0 && seconds < limits::MIN_CERTIFICATE_SECONDS {
             return Err(OptionError::CertificateLifeTime(seconds));
+        }
+        if self.addon_driver != KubeClientDriver::Csr {
+            return Err(OptionError::AddOnDriver(self.addon_driver.clone()));
         }
         match self.spoke_external_server_urls.iter().find(|url| !is_https(url)) {
             Some(url) => Err(OptionError::ExternalUrl(url.clone())),
@@ -137,6 +147,13 @@ pub enum OptionError {
         min = limits::MIN_CERTIFICATE_SECONDS
     )]
     CertificateLifeTime(i32),
+    /// There is no such way for agents of add-ons to log in.
+    #[error(
+        "--addon-kubeclient-registration-auth is {driver:?}: agents of add-ons log in with certificates, and tokens are not \
+         built yet: give csr",
+        driver = .0.as_str()
+    )]
+    AddOnDriver(KubeClientDriver),
     /// Not an address of an API server.
     #[error("--spoke-external-server-urls holds {0:?}: give addresses such as https://api.example.com:6443")]
     ExternalUrl(String),
@@ -187,6 +204,8 @@ mod tests {
             AgentConfig { components: nothing, ..config.clone() },
             AgentConfig { cluster_healthcheck_period: Duration::ZERO, ..config.clone() },
             AgentConfig { client_cert_expiration_seconds: 600, ..config.clone() },
+            AgentConfig { addon_driver: KubeClientDriver::Token, ..config.clone() },
+            AgentConfig { addon_driver: "x509".into(), ..config.clone() },
             AgentConfig { spoke_external_server_urls: vec!["http://a".into()], ..config },
         ];
         for config in invalid {
