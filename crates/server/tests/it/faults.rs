@@ -41,7 +41,7 @@ impl Troubled {
         Ok(Self { world, agent, servers: [hub, managed] })
     }
 
-    /// Joins, and lives through creation, update and deletion of works.
+    /// Joins, and lives through creation, update and deletion of works and of an add-on.
     async fn live(mut self) -> anyhow::Result<()> {
         let cluster = self.agent.cluster.clone();
         self.world.admit(&cluster).await?;
@@ -58,9 +58,22 @@ impl Troubled {
         self.world.work_is_available(&cluster, &works[1]).await?;
         self.world.work_is_gone(&cluster, &works[2]).await?;
         self.nothing_is_lost_or_left(&works).await?;
+        self.addon_lives().await?;
         let left: usize = self.servers.iter().map(FaultyServer::outstanding).sum();
         assert_eq!(left, 0, "every fault has happened");
         self.agent.stop().await
+    }
+
+    async fn addon_lives(&self) -> anyhow::Result<()> {
+        let (world, cluster, name) = (&self.world, &self.agent.cluster, unique("addon"));
+        let first = world.create_addon(cluster, &name).await?;
+        world.addon_is_served(cluster, &name, &first).await?;
+        let second = world.addon_namespace().await?;
+        world.manage_addon(cluster, &name, json!({"namespace": second})).await?;
+        world.addon_is_served(cluster, &name, &second).await?;
+        world.addon_secret_is_gone(&first, &name).await?;
+        world.addons(cluster).delete(&name, &DeleteParams::default()).await?;
+        world.addon_secret_is_gone(&second, &name).await
     }
 
     async fn nothing_is_lost_or_left(&self, works: &[String; 3]) -> anyhow::Result<()> {

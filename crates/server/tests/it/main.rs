@@ -4,6 +4,7 @@
 //! clusters with names of its own. A test that breaks a control plane starts its own.
 
 mod access;
+mod addon_world;
 mod bad_input;
 mod commands;
 mod connections;
@@ -12,6 +13,7 @@ mod idle;
 mod join;
 mod killed;
 mod leader;
+mod lifetime;
 mod outage;
 mod restart;
 mod serving;
