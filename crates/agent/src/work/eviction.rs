@@ -207,7 +207,8 @@ mod tests {
     /// What becomes of a record whose grace period is over when the hub answers like this, and what the managed cluster
     /// is asked.
     async fn evicted(hub: (u16, Value), is_of_this_hub: bool) -> (Result<Plan>, Vec<String>) {
-        let (hub, managed) = (Mock::answering(vec![hub]), Mock::answering(vec![(200, json!({"status": "Success"}))]));
+        let deleted = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+        let (hub, managed) = (Mock::answering(vec![hub]), Mock::answering(vec![(200, deleted)]));
         let eviction = eviction(hub.client(), managed.client());
         let hash = if is_of_this_hub { &eviction.shared.settings.hub_hash } else { "another" };
         let name = components::applied_manifest_work_name(hash, "w");
