@@ -27,7 +27,6 @@ use crate::{
 pub const REGISTRATION: &str = "registration";
 /// Component of the controllers that install add-ons.
 pub const ADDON: &str = "addon";
-
 /// Component of the controller that chooses clusters.
 pub const PLACEMENT: &str = "placement";
 
