@@ -2,12 +2,6 @@
 //!
 //! The hub reaches a control plane of its own through a server that lets things go wrong.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-    mpsc,
-};
-
 use anyhow::Result;
 use kube::ResourceExt as _;
 use ocm_hub::{Hub, HubConfig};
@@ -96,34 +90,22 @@ async fn an_addon_that_is_refused_keeps_no_other_from_what_its_cluster_brings() 
     Ok(())
 }
 
-/// The server is held up while it decides what goes wrong, and with it the thread that serves.
-#[tokio::test(flavor = "multi_thread", worker_threads = 16)]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_cluster_reaches_an_addon_that_is_being_created() -> Result<()> {
-    static HAS_COME: AtomicBool = AtomicBool::new(false);
     let troubled = Troubled::start().await?;
-    let (world, cluster) = (&troubled.world, &troubled.cluster);
-    let (release, released) = mpsc::channel();
-    let released = Mutex::new(released);
+    let (world, cluster, server) = (&troubled.world, &troubled.cluster, &troubled.server);
     let of_cluster = format!("/namespaces/{cluster}/managedclusteraddons");
-    let hold = move |asked: &Asked| {
-        if asked.method.as_str() == "POST"
-            && asked.path.ends_with(&of_cluster)
-            && !HAS_COME.swap(true, Ordering::SeqCst)
-        {
-            let _ = released.lock().unwrap().recv();
-        }
-        false
-    };
-    troubled.server.inject(Fault::new(Injection::Hang).when(hold));
+    let is_creation = move |asked: &Asked| asked.method.as_str() == "POST" && asked.path.ends_with(&of_cluster);
+    server.inject(Fault::new(Injection::Hold).when(is_creation));
     let name = troubled.follow("being-created").await?;
-    eventually("the add-on is being created", || async { HAS_COME.load(Ordering::SeqCst) }).await?;
+    eventually("the add-on is being created", || async { server.outstanding() == 0 }).await?;
     let before = troubled.carried();
     world.annotate(cluster, json!({ NOTE: "x" })).await?;
     eventually("the hub has carried the change to the add-ons that are there", || async {
         troubled.carried() > before
     })
     .await?;
-    release.send(())?;
+    server.release();
     world.wait_for_annotation(cluster, &name, NOTE, "x").await?;
     troubled.context.stop().await;
     Ok(())

@@ -50,6 +50,8 @@ pub enum Injection {
     },
     /// The request is never answered.
     Hang,
+    /// The request waits for [`FaultyServer::release`] before it is passed on.
+    Hold,
     /// The connection that the request came on is closed, with everything else on it.
     Cut,
     /// The answer is passed on, but the connection is closed in the middle of it after so many bytes.

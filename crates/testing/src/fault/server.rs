@@ -69,6 +69,8 @@ struct Shared {
     writes: WriteCount,
     /// Grows when all connections are to be closed.
     cuts: watch::Sender<u64>,
+    /// Whether requests that are held go on.
+    released: watch::Sender<bool>,
 }
 
 impl FaultyServer {
@@ -83,7 +85,8 @@ impl FaultyServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen on loopback")?;
         let address = listener.local_addr()?;
         let upstream = Upstream::new(plane.admin_config()).await?;
-        let shared = Arc::new(Shared { upstream, faults: Mutex::default(), writes, cuts: watch::Sender::new(0) });
+        let (cuts, released) = (watch::Sender::new(0), watch::Sender::new(false));
+        let shared = Arc::new(Shared { upstream, faults: Mutex::default(), writes, cuts, released });
         let accepting = tokio::spawn(accept(listener, acceptor, shared.clone()));
         Ok(Self { address, shared, accepting })
     }
@@ -109,6 +112,11 @@ impl FaultyServer {
     /// Lets nothing go wrong any more.
     pub fn heal(&self) {
         self.faults().clear();
+    }
+
+    /// Passes on what is held, and holds nothing from now on.
+    pub fn release(&self) {
+        self.shared.released.send_replace(true);
     }
 
     /// Closes every connection.
@@ -176,7 +184,11 @@ async fn answer(
     cut: watch::Sender<bool>,
 ) -> Result<Answer> {
     let asked = Asked::of(&request);
-    match shared.next_fault(&asked) {
+    let fault = shared.next_fault(&asked);
+    if fault == Some(Injection::Hold) {
+        shared.released.subscribe().wait_for(|released| *released).await?;
+    }
+    match fault {
         Some(Injection::Answer { code, reason, retry_after }) => error(code, reason, retry_after),
         Some(Injection::Hang) => std::future::pending().await,
         Some(Injection::Cut) => {
