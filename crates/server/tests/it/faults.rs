@@ -1,10 +1,12 @@
-//! Things go wrong between the agent and its API servers: everything converges all the same, nothing is lost, and nothing
-//! is left behind.
+//! Things go wrong between the agent or the hub and its API servers: everything converges all the same, nothing is lost,
+//! and nothing is left behind.
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use ocm_api::work::v1::AppliedManifestWork;
+use ocm_hub::HubConfig;
 use ocm_testing::{
     Seen, eventually,
     fault::{Asked, Fault, FaultyServer, Injection},
@@ -12,7 +14,10 @@ use ocm_testing::{
 };
 use serde_json::json;
 
-use crate::world::{Agent, World, config_map, world};
+use crate::{
+    fleet::Fleet,
+    world::{Agent, World, config_map, run_hub, world},
+};
 
 /// An agent whose ways to the hub and to its own cluster lead through servers that let things go wrong.
 struct Troubled {
@@ -155,4 +160,48 @@ async fn a_server_that_does_not_answer_a_read_is_asked_again() -> anyhow::Result
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_in_the_middle_of_an_answer_is_asked_again() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::StallAfter(100)).when(Asked::is_read)]).await
+}
+
+/// Each time a hub starts anew, so that it meets the faults while it reads, and while it writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_life_of_a_placement_survives_whatever_happens_between_the_hub_and_its_server() -> anyhow::Result<()> {
+    let world = World::without_hub().await?;
+    let fleet = Fleet::new(&world).await?;
+    let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
+    let lost = Injection::LoseAnswer { code: 504, reason: "Timeout" };
+    for faults in [
+        vec![Fault::new(Injection::answer(409, "Conflict")).when(Asked::is_write).times(6)],
+        reading_and_writing(&Injection::answer(500, "InternalError")),
+        reading_and_writing(&busy),
+        reading_and_writing(&Injection::Cut),
+        reading_and_writing(&Injection::CutAfter(150)),
+        vec![Fault::new(lost).when(Asked::is_write).times(4)],
+        vec![
+            Fault::new(Injection::LoseEvents(1)).when(Asked::is_watch).times(4),
+            Fault::new(Injection::Expire).when(Asked::is_watch).times(2),
+        ],
+    ] {
+        let what = format!("{faults:?}");
+        placement_survives(&world, &fleet, faults).await.context(what)?;
+    }
+    Ok(())
+}
+
+fn reading_and_writing(injection: &Injection) -> Vec<Fault> {
+    let fault = Fault::new(injection.clone()).times(2);
+    vec![fault.clone().when(Asked::is_read), fault.when(Asked::is_write)]
+}
+
+/// A hub whose requests about placements and decisions go wrong looks after a placement from its creation to its end.
+async fn placement_survives(world: &World, fleet: &Fleet, faults: Vec<Fault>) -> anyhow::Result<()> {
+    let server = FaultyServer::start(world.hub_plane).await?;
+    for fault in faults {
+        server.inject(fault.when(|asked| asked.is_about("placements") || asked.is_about("placementdecisions")));
+    }
+    let hub = run_hub(&server.reached_through(world.hub_identity().await?), HubConfig::default()).await?;
+    fleet.is_known().await?;
+    fleet.life_of_a_placement().await?;
+    assert_eq!(server.outstanding(), 0, "every fault has happened");
+    hub.stop().await;
+    Ok(())
 }

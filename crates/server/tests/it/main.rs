@@ -9,6 +9,7 @@ mod bad_input;
 mod commands;
 mod connections;
 mod faults;
+mod fleet;
 mod idle;
 mod join;
 mod killed;

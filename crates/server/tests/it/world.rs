@@ -79,6 +79,18 @@ impl World {
         Ok((Self::of(hub, managed).await?, context))
     }
 
+    /// A control plane of its own that is ready for a hub, and nobody runs one. It has no cluster to manage.
+    pub(crate) async fn without_hub() -> Result<Self> {
+        let plane = start_plane().await?;
+        install_on(plane, Side::Hub, HUB_MANIFESTS).await?;
+        Self::of(plane, plane).await
+    }
+
+    /// The kubeconfig that a hub runs with.
+    pub(crate) async fn hub_identity(&self) -> Result<Kubeconfig> {
+        self.hub_plane.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await
+    }
+
     /// The same hub, seen with another cluster to manage.
     pub(crate) async fn with_another_managed_cluster(&self) -> Result<Self> {
         let managed = start_plane().await?;
@@ -301,7 +313,7 @@ async fn install_on(plane: &ControlPlane, side: Side, manifests: &str) -> Result
     plane.install(&crds.join("---\n"), manifests).await
 }
 
-async fn run_hub(kubeconfig: &Kubeconfig, config: HubConfig) -> Result<ocm_runtime::Context> {
+pub(crate) async fn run_hub(kubeconfig: &Kubeconfig, config: HubConfig) -> Result<ocm_runtime::Context> {
     let context = ocm_runtime::Context::new();
     let client = endpoint(kubeconfig).await?.client("ocm-hub/test")?;
     Hub::start(&context, client, config)?;

@@ -1,0 +1,99 @@
+//! An agent that is killed while it joins, and while it looks after works.
+
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
+use ocm_api::work::v1::AppliedManifestWork;
+use ocm_testing::{
+    Process, TempDir, eventually,
+    fault::{FaultyServer, WriteCount},
+    unique, write_kubeconfig,
+};
+use serde_json::json;
+
+use super::{Mortal, through};
+use crate::world::{World, config_map, world};
+
+/// An agent's process, whose writes to both sides are counted.
+pub(super) struct MortalAgent {
+    pub(super) mortal: Mortal,
+    pub(super) cluster: String,
+    _servers: [FaultyServer; 2],
+    _folder: TempDir,
+}
+
+impl MortalAgent {
+    pub(super) async fn new(world: &World) -> anyhow::Result<Self> {
+        let (cluster, writes, folder) = (unique("mortal"), WriteCount::default(), TempDir::new("mortal")?);
+        let (bootstrap, own, namespace) = world.agent_identity().await?;
+        let (hub, bootstrap) = through(world.hub_plane, &writes, bootstrap).await?;
+        let (managed, own) = through(world.managed_plane, &writes, own).await?;
+        let file = |name: &str| folder.path().join(name);
+        let (bootstrap_file, own_file, hub_dir, log) = (file("bootstrap"), file("own"), file("hub"), file("log"));
+        write_kubeconfig(&bootstrap, &bootstrap_file)?;
+        write_kubeconfig(&own, &own_file)?;
+        let name = cluster.clone();
+        let start = move || {
+            Process::build("ocm agent", env!("CARGO_BIN_EXE_ocm"), &log)
+                .args(["agent", "--disable-leader-election", "--listen", "127.0.0.1:0"])
+                .args(["--namespace", &namespace, "--spoke-cluster-name", &name, "--agent-id", &name])
+                .arg("--bootstrap-kubeconfig")
+                .arg(&bootstrap_file)
+                .arg("--kubeconfig")
+                .arg(&own_file)
+                .arg("--hub-kubeconfig-dir")
+                .arg(&hub_dir)
+                .start()
+        };
+        let mortal = Mortal { start: Box::new(start), writes };
+        Ok(Self { mortal, cluster, _servers: [hub, managed], _folder: folder })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_at_any_write_of_its_join_joins_when_it_is_started_again() -> anyhow::Result<()> {
+    let world = world().await?;
+    for nth in 1.. {
+        let agent = MortalAgent::new(&world).await?;
+        let came_to_it = agent.mortal.live(nth, world.admit(&agent.cluster)).await?;
+        if !came_to_it {
+            assert!(nth > 4, "a join takes more than {nth} writes");
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_at_any_write_of_a_works_life_finishes_it() -> anyhow::Result<()> {
+    let world = world().await?;
+    let agent = MortalAgent::new(&world).await?;
+    agent.mortal.live(usize::MAX / 2, world.admit(&agent.cluster)).await?;
+    for nth in 1.. {
+        let came_to_it = agent.mortal.live(nth, life_of_a_work(&world, &agent.cluster)).await?;
+        if !came_to_it {
+            assert!(nth > 7, "the life of a work takes more than {nth} writes");
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn life_of_a_work(world: &World, cluster: &str) -> anyhow::Result<()> {
+    let (work, first, second) = (unique("work"), unique("first"), unique("second"));
+    let manifests = json!([config_map(&first, json!({"a": "1"})), config_map(&second, json!({"a": "2"}))]);
+    world.create_work(cluster, &work, manifests).await?;
+    world.work_is_available(cluster, &work).await?;
+    let names = [first, second];
+    assert_eq!(world.config_map_values(&names).await?, [Some("1".to_owned()), Some("2".to_owned())]);
+    world.works(cluster).delete(&work, &DeleteParams::default()).await?;
+    world.work_is_gone(cluster, &work).await?;
+    assert_eq!(world.config_map_values(&names).await?, [None, None]);
+    let records = Api::<AppliedManifestWork>::all(world.managed.clone());
+    eventually("no record is left behind", || async {
+        let records = records.list(&ListParams::default()).await?.items;
+        anyhow::Ok(records.iter().all(|record| record.spec.manifest_work_name != work))
+    })
+    .await
+}

@@ -1,0 +1,74 @@
+//! `ocm agent` and `ocm hub` are killed after their n-th write, for every n of a join and of the lives of works, clusters,
+//! placements and add-ons: started again, they finish, nothing is lost, and nothing is left behind.
+
+mod addon;
+mod agent;
+mod hub;
+mod installation;
+mod placement;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use kube::config::Kubeconfig;
+use ocm_testing::{
+    ControlPlane, Process,
+    fault::{FaultyServer, WriteCount},
+};
+
+/// A program that is killed at a certain write and started again.
+struct Mortal {
+    start: Box<dyn Fn() -> anyhow::Result<Process> + Send + Sync>,
+    writes: WriteCount,
+}
+
+impl Mortal {
+    /// Runs it until `life` has come true, killing it once, right after its n-th write from now; whether it came to that.
+    async fn live<F>(&self, nth: usize, life: F) -> anyhow::Result<bool>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        self.live_after(async { Ok(()) }, nth, |()| life).await
+    }
+
+    /// Like [`live`](Self::live), but what it writes before does not count.
+    async fn live_after<T, B, F>(&self, before: B, nth: usize, life: impl FnOnce(T) -> F) -> anyhow::Result<bool>
+    where
+        B: Future<Output = anyhow::Result<T>>,
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let first = Arc::new((self.start)()?);
+        let life = life(before.await?);
+        let killed = Arc::new(AtomicBool::new(false));
+        let (victim, flag) = (Arc::downgrade(&first), killed.clone());
+        self.writes.at(nth, move || {
+            flag.store(true, Ordering::SeqCst);
+            if let Some(victim) = victim.upgrade() {
+                let _ = victim.kill();
+            }
+        });
+        let resurrection = async {
+            let _ = first.wait().await;
+            let second = (self.start)()?;
+            second.wait().await?;
+            anyhow::bail!("it ended by itself: {}", second.log_tail())
+        };
+        tokio::select! {
+            outcome = life => outcome?,
+            outcome = resurrection => outcome?,
+        }
+        Ok(killed.load(Ordering::SeqCst))
+    }
+}
+
+async fn through(
+    plane: &'static ControlPlane,
+    writes: &WriteCount,
+    kubeconfig: Kubeconfig,
+) -> anyhow::Result<(FaultyServer, Kubeconfig)> {
+    let server = FaultyServer::counting(plane, writes.clone()).await?;
+    let kubeconfig = server.reached_through(kubeconfig);
+    Ok((server, kubeconfig))
+}
