@@ -23,7 +23,6 @@ pub(crate) struct Item {
     pub(crate) size: usize,
     /// Whether it stays on the cluster when the add-on goes.
     orphan: bool,
-    version: String,
 }
 
 /// Names an object. Two versions of a kind are one object.
@@ -82,8 +81,8 @@ fn read_one(position: usize, mut value: Value) -> Result<Item, ManifestError> {
         return Err(ManifestError::NotAnObject { position, what: kind_of_json(&value) });
     }
     let id = id_of(&value);
-    let version = text(&value, "/apiVersion").to_owned();
-    for (field, there) in [("apiVersion", &version), ("kind", &id.kind), ("metadata.name", &id.name)] {
+    let version = text(&value, "/apiVersion");
+    for (field, there) in [("apiVersion", version), ("kind", id.kind.as_str()), ("metadata.name", id.name.as_str())] {
         if there.is_empty() {
             return Err(ManifestError::Missing { position, what: id.to_string().trim().to_owned(), field });
         }
@@ -97,7 +96,7 @@ fn read_one(position: usize, mut value: Value) -> Result<Item, ManifestError> {
     if size > MAX_MANIFEST_BYTES {
         return Err(ManifestError::TooBig { id, size });
     }
-    Ok(Item { id, manifest: value.into(), size, orphan, version })
+    Ok(Item { id, manifest: value.into(), size, orphan })
 }
 
 /// The object that a manifest of a work is.
@@ -163,10 +162,20 @@ fn kind_of_json(value: &Value) -> &'static str {
 impl Item {
     /// What leaves the object behind when its work goes, if it is to stay.
     pub(super) fn orphaning_rule(&self) -> Option<OrphaningRule> {
-        let version = self.version.rsplit('/').next().unwrap_or_default();
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&self.id.group, version, &self.id.kind)).plural;
-        let Id { group, namespace, name, .. } = self.id.clone();
-        self.orphan.then_some(OrphaningRule { group, resource, name, namespace })
+        if !self.orphan {
+            return None;
+        }
+        let Id { group, kind, namespace, name } = self.id.clone();
+        Some(OrphaningRule { group, resource: resource_of(&kind), name, namespace })
+    }
+}
+
+/// The resource of a kind, as it is most likely called.
+fn resource_of(kind: &str) -> String {
+    // kube looks at the letter before the last one, and takes it for granted.
+    match kind.len() {
+        0 | 1 => format!("{}s", kind.to_ascii_lowercase()),
+        _ => ApiResource::from_gvk(&GroupVersionKind::gvk("", "", kind)).plural,
     }
 }
 

@@ -64,6 +64,13 @@ fn an_object_that_is_to_stay_is_named_by_its_resource() {
 }
 
 #[test]
+fn a_kind_of_one_letter_has_a_resource_too() {
+    let metadata = json!({"name": "a", "annotations": {(annotations::ADDON_DELETION_ORPHAN): ""}});
+    let items = read(&[json!({"apiVersion": "example.com/v1", "kind": "Y", "metadata": metadata}).into()]).unwrap();
+    assert_eq!(items[0].orphaning_rule().unwrap().resource, "ys");
+}
+
+#[test]
 fn metadata_is_as_the_api_server_keeps_it() {
     let mut value = object("a");
     let empty = json!({"creationTimestamp": null, "labels": {}, "annotations": {}, "generateName": "",
