@@ -27,15 +27,17 @@ pub(super) fn merge(present: &mut ObjectMeta, manifest: &ObjectMeta, ownership: 
 }
 
 fn merge_map(present: &mut Option<BTreeMap<String, String>>, wanted: Option<&BTreeMap<String, String>>) -> bool {
-    let mut changed = false;
-    for (key, value) in wanted.into_iter().flatten() {
-        let map = present.get_or_insert_default();
-        changed |= match key.strip_suffix(REMOVAL) {
-            Some(removed) => map.remove(removed).is_some(),
-            None => map.insert(key.clone(), value.clone()).as_ref() != Some(value),
-        };
+    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return false };
+    let map = present.get_or_insert_default();
+    // Compared as a whole: a manifest may set a key and ask for its removal.
+    let before = map.clone();
+    for (key, value) in wanted {
+        match key.strip_suffix(REMOVAL) {
+            Some(removed) => _ = map.remove(removed),
+            None => _ = map.insert(key.clone(), value.clone()),
+        }
     }
-    changed
+    *map != before
 }
 
 /// Takes out the keys that ask for a removal: there is nothing to remove from a new object.

@@ -62,6 +62,14 @@ fn labels_and_annotations_are_merged_and_a_trailing_dash_removes() {
 }
 
 #[test]
+fn a_key_that_is_set_and_removed_is_not_written_again_and_again() {
+    let manifest = || object("v1", "ConfigMap", json!({"metadata": {"labels": {"a": "1", "a-": ""}}}));
+    let new = updated(&present(manifest(), json!({})), manifest());
+    assert_eq!(new["metadata"]["labels"].get("a"), None);
+    assert_eq!(change(&serde_json::from_value(new).unwrap(), manifest()), Change::Nothing);
+}
+
+#[test]
 fn a_new_object_has_no_keys_that_ask_for_a_removal() {
     let created =
         to_create(&wanted(object("v1", "ConfigMap", json!({"metadata": {"labels": {"x-": "", "y": "1"}}}))), &owner());
