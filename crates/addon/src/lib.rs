@@ -89,6 +89,8 @@ pub use kube;
 pub use ocm_api as api;
 pub use ocm_api::work::v1::Manifest;
 
+#[cfg(fuzzing)]
+pub use crate::manager::fuzzing;
 pub use crate::{
     agent::{AgentAddon, AgentAddonOptions, HealthProber, Installation},
     error::{AddonError, PermissionError},

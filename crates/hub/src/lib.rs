@@ -37,6 +37,8 @@ use ocm_runtime::{
 };
 use tracing::info;
 
+#[cfg(fuzzing)]
+pub use crate::placement::fuzzing;
 use crate::registration::Parts;
 pub use crate::{
     controllers::{COMPONENTS, CONTROLLERS, Component, ControllerInfo, UnknownController},

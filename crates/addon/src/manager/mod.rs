@@ -13,6 +13,8 @@ use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{Cache, Context, Watches, watch::Scope};
 use tracing::{info, warn};
 
+#[cfg(fuzzing)]
+pub use self::addon::fuzzing;
 pub use self::trigger::Trigger;
 use self::{addon::AddonController, requests::RequestController, served::Served};
 use crate::{

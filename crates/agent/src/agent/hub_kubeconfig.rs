@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// What the current context names.
-    fn of(kubeconfig: &Kubeconfig) -> Result<Self, &'static str> {
+    pub(super) fn of(kubeconfig: &Kubeconfig) -> Result<Self, &'static str> {
         let (name, cluster) = current_cluster(kubeconfig)?;
         let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         Ok(Self {
@@ -179,7 +179,7 @@ pub(crate) fn check(
     check_certificate(&certificate, names, now)
 }
 
-fn compare(own: &Connection, bootstrap: &Connection) -> Result<(), Invalid> {
+pub(super) fn compare(own: &Connection, bootstrap: &Connection) -> Result<(), Invalid> {
     let differs = [
         ("cluster name", own.name != bootstrap.name),
         ("server", own.server != bootstrap.server),

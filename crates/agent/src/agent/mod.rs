@@ -16,6 +16,8 @@ mod config;
 mod connected;
 mod credentials;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod hub_kubeconfig;
 pub mod names;
 mod work_only;

@@ -18,6 +18,8 @@
 mod applied;
 mod availability;
 mod eviction;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod manifest;
 mod mapping;
 mod ownership;

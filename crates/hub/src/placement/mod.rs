@@ -10,6 +10,8 @@ mod apply;
 mod eligible;
 mod events;
 mod facts;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod group;
 mod held;
 mod index;

@@ -11,6 +11,8 @@
 //! | `report` | conditions `RegistrationApplied` and `ManifestApplied`, registrations, namespace, health check |
 
 mod apply;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod memory;
 mod news;
 mod observe;

@@ -17,6 +17,8 @@
 //! A hub may have no add-ons at all: until it serves the kind, the agent asks from time to time and does nothing else.
 //! On the clusters of the add-ons' agents nothing is watched but the secrets of the registrations there are.
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 mod registrations;
 mod running;

@@ -1,0 +1,42 @@
+//! What fuzz targets reach of the manager. Only builds by cargo-fuzz have it.
+
+use std::sync::Arc;
+
+use ocm_api::{
+    addon::v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnStatus, RegistrationConfig},
+    work::v1::{Manifest, ManifestWork},
+};
+use ocm_runtime::ObjectKey;
+
+use super::registration;
+use crate::{
+    Identity,
+    manager::works::{Frame, Step, read, steps},
+};
+
+/// The works that are written so that these manifests are on a cluster, where `known` are there already.
+///
+/// # Errors
+/// Why one of the manifests cannot be part of a work.
+pub fn works(manifests: &[Manifest], known: &[ManifestWork]) -> Result<Vec<ManifestWork>, String> {
+    let addon = ManagedClusterAddOn::new("c1", "hello", <_>::default());
+    let items = read(manifests).map_err(|error| error.to_string())?;
+    let frame = Frame::new(&addon, &[], &items);
+    let known: Vec<_> = known.iter().cloned().map(Arc::new).collect();
+    let written = steps(&frame, items, &known).into_iter().filter_map(|step| match step {
+        Step::Create(new) | Step::Update { new, .. } => Some(*new),
+        Step::Keep(_) | Step::Delete(_) | Step::Wait(_) => None,
+    });
+    Ok(written.collect())
+}
+
+/// Whom the agent `own` of an add-on with this status is to be: what the status is to say, whom rights are for, and why
+/// nobody gets any.
+pub fn registration(
+    status: &ManagedClusterAddOnStatus,
+    (cluster, addon): (&str, &str),
+    own: Identity,
+) -> (Vec<RegistrationConfig>, Option<Identity>, Option<String>) {
+    let wanted = registration::wanted(Some(status), &ObjectKey::new(cluster, addon), own);
+    (wanted.registrations, wanted.identity, wanted.fault)
+}

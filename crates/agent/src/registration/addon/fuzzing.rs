@@ -1,0 +1,28 @@
+//! What fuzz targets reach of reading the registrations of add-ons. Only builds by cargo-fuzz have it.
+
+use std::time::Duration;
+
+use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use ocm_runtime::{ObjectKey, pki::Subject};
+
+use super::{Settings, target::Due};
+
+/// The namespace of the agent whose add-ons are read.
+pub const NAMESPACE: &str = "agent";
+
+/// The secrets of an add-on and whom their certificates are for; and why a registration gets none.
+pub fn certificates(addon: &ManagedClusterAddOn) -> (Vec<(ObjectKey, Subject)>, Option<String>) {
+    let settings = Settings {
+        cluster: "c1".into(),
+        namespace: NAMESPACE.into(),
+        kubeconfig: String::new(),
+        certificate_seconds: None,
+        lease_period: Duration::from_secs(30),
+    };
+    let (targets, refused) = match settings.due(addon) {
+        Due::Driver => (Vec::new(), None),
+        Due::Stay { targets } => (targets, None),
+        Due::Certificates { targets, refused } => (targets, refused),
+    };
+    (targets.into_iter().map(|target| (target.wanted.secret, target.wanted.subject)).collect(), refused)
+}

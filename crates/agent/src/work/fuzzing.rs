@@ -1,0 +1,49 @@
+//! What fuzz targets reach of reading works. Only builds by cargo-fuzz have it.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::DynamicObject;
+use ocm_api::work::v1::{AppliedManifestWork, Manifest, ManifestResourceMeta, ManifestWorkSpec};
+
+use super::{
+    manifest::{self, Item, Object},
+    ownership::{self, Ownership},
+    refusal,
+    update::{self, Change},
+};
+
+/// Why a work is not applied.
+pub fn refusal(spec: &ManifestWorkSpec) -> Option<String> {
+    refusal::reason(spec)
+}
+
+/// The objects of a work in the order in which they are applied: what is created, or why nothing is.
+pub fn created(manifests: &[Manifest]) -> Vec<(ManifestResourceMeta, Result<DynamicObject, String>)> {
+    let mut items = manifest::read(manifests);
+    items.sort_by_key(Item::rank);
+    items
+        .into_iter()
+        .map(|item| (item.meta("", true), item.content.map_or_else(told, |object| create(&object))))
+        .collect()
+}
+
+/// What is written so that an object becomes what a manifest says; `None` when it is so, or the manifest cannot be applied.
+pub fn updated(present: &DynamicObject, manifest: &Manifest) -> Option<DynamicObject> {
+    let object = manifest::read(std::slice::from_ref(manifest)).pop()?.content.ok()?;
+    match update::to_update(present, &object, &ownership()).ok()? {
+        Change::Nothing => None,
+        Change::Update(written) | Change::Recreate(written) => Some(*written),
+    }
+}
+
+fn create(object: &Object) -> Result<DynamicObject, String> {
+    update::to_create(object, &ownership()).or_else(told)
+}
+
+fn told<T>(error: impl ToString) -> Result<T, String> {
+    Err(error.to_string())
+}
+
+fn ownership() -> Ownership {
+    let applied = AppliedManifestWork::default();
+    Ownership::Owned(OwnerReference { name: "work".into(), uid: "1".into(), ..ownership::reference(&applied) })
+}

@@ -1,0 +1,45 @@
+//! What fuzz targets reach of placement. Only builds by cargo-fuzz have it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ocm_api::cluster::{
+    v1::ManagedCluster,
+    v1beta1::{Placement, PlacementStatus},
+    v1beta2::{ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterSetBindingSpec, ManagedClusterSetSpec},
+};
+use ocm_runtime::{Change, ObjectKey};
+
+use super::{
+    index::Index,
+    plan::{Observed, plan},
+    rules::Rules,
+};
+
+/// The moment at which decisions are made, in seconds since 1970.
+const NOW: i64 = 1_800_000_000;
+
+/// All that is wrong with a placement.
+pub fn problems(placement: &Placement) -> Vec<String> {
+    let Rules { wanted, refusal, predicates, tolerations, weights, grouping, .. } = Rules::of(placement);
+    let wrong = [wanted.err(), refusal, predicates.err(), tolerations.err(), weights.err(), grouping.problem];
+    wrong.into_iter().flatten().collect()
+}
+
+/// What the status of a placement says in a namespace to which `set` is bound; `None` when it is to be left alone.
+pub fn decide(
+    placement: Placement,
+    set: ManagedClusterSetSpec,
+    clusters: Vec<ManagedCluster>,
+) -> Option<PlacementStatus> {
+    let (index, key, placement) = (Index::default(), ObjectKey::of(&placement), Arc::new(placement));
+    index.set(Change::Added(&Arc::new(ManagedClusterSet::new("set", set))));
+    let binding = ManagedClusterSetBinding::new(&key.namespace, "set", ManagedClusterSetBindingSpec::default());
+    index.binding(Change::Added(&Arc::new(binding)));
+    for cluster in clusters {
+        index.cluster(Change::Added(&Arc::new(cluster)));
+    }
+    index.placement(Change::Added(&placement));
+    let scene = index.scene(&key).filter(|scene| !scene.rules.is_off)?;
+    Some(plan(&Observed { placement, scene }, Timestamp::from_second(NOW).unwrap_or_default()).status)
+}
