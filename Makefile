@@ -7,6 +7,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ocm-rs
 CARGO_FUZZ_VERSION := 0.13.2
 FUZZ := $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 SECONDS_EACH ?= 60
+TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 # The release binaries are static, so that each runs in an image that holds nothing else. The target is named although it
@@ -34,7 +35,8 @@ demo: testenv release ## Shows it all: a hub, two clusters joining, a work appli
 .PHONY: test
 test: testenv ## Runs every test, against real Kubernetes control planes
 	cargo build -p ocm-server -p ocm-cli
-	cargo test --workspace
+# Tests wait for servers more than they compute, so there is room for more of them than there are cores.
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace
 
 .PHONY: test-node
 test-node: packages testenv-node image ## Runs hub, agent and a work as pods on a real node (needs root; Debian, or its packages)

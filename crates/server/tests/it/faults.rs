@@ -170,16 +170,20 @@ async fn the_life_of_a_placement_survives_whatever_happens_between_the_hub_and_i
     let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
     let lost = Injection::LoseAnswer { code: 504, reason: "Timeout" };
     for faults in [
-        vec![Fault::new(Injection::answer(409, "Conflict")).when(Asked::is_write).times(6)],
-        reading_and_writing(&Injection::answer(500, "InternalError")),
-        reading_and_writing(&busy),
-        reading_and_writing(&Injection::Cut),
-        reading_and_writing(&Injection::CutAfter(150)),
-        vec![Fault::new(lost).when(Asked::is_write).times(4)],
         vec![
-            Fault::new(Injection::LoseEvents(1)).when(Asked::is_watch).times(4),
-            Fault::new(Injection::Expire).when(Asked::is_watch).times(2),
+            writing(Injection::answer(409, "Conflict")).times(4),
+            reading(Injection::answer(500, "InternalError")),
+            writing(Injection::answer(500, "InternalError")).times(2),
+            writing(busy),
         ],
+        vec![
+            writing(lost).times(2),
+            reading(Injection::Cut),
+            writing(Injection::Cut),
+            reading(Injection::CutAfter(150)),
+            writing(Injection::CutAfter(150)).times(2),
+        ],
+        vec![watching(Injection::LoseEvents(1)).times(4), watching(Injection::Expire).times(2)],
     ] {
         let what = format!("{faults:?}");
         placement_survives(&world, &fleet, faults).await.context(what)?;
@@ -187,9 +191,16 @@ async fn the_life_of_a_placement_survives_whatever_happens_between_the_hub_and_i
     Ok(())
 }
 
-fn reading_and_writing(injection: &Injection) -> Vec<Fault> {
-    let fault = Fault::new(injection.clone()).times(2);
-    vec![fault.clone().when(Asked::is_read), fault.when(Asked::is_write)]
+fn reading(injection: Injection) -> Fault {
+    Fault::new(injection).when(Asked::is_read)
+}
+
+fn writing(injection: Injection) -> Fault {
+    Fault::new(injection).when(Asked::is_write)
+}
+
+fn watching(injection: Injection) -> Fault {
+    Fault::new(injection).when(Asked::is_watch)
 }
 
 /// A hub whose requests about placements and decisions go wrong looks after a placement from its creation to its end.
