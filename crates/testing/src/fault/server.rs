@@ -225,8 +225,9 @@ impl Shared {
         asked: &Asked,
         identity: Option<&Identity>,
     ) -> Result<Response<Incoming>> {
+        let write = asked.is_write().then(|| self.writes.begin());
         let response = self.upstream.pass_on(request, identity).await?;
-        if asked.is_write() && response.status().is_success() && self.writes.carried_out() {
+        if write.is_some_and(|write| response.status().is_success() && write.carried_out()) {
             std::future::pending::<()>().await;
         }
         Ok(response)

@@ -13,6 +13,7 @@ pub struct WriteCount {
 #[derive(Default)]
 struct State {
     count: usize,
+    under_way: usize,
     act_at: Option<(usize, Act)>,
 }
 
@@ -32,6 +33,17 @@ impl WriteCount {
         self.lock().count
     }
 
+    /// Whether a write is being carried out: others may see it already, and it is not counted yet.
+    pub fn is_under_way(&self) -> bool {
+        self.lock().under_way > 0
+    }
+
+    /// A write is passed on to be carried out.
+    pub(crate) fn begin(&self) -> UnderWay<'_> {
+        self.lock().under_way += 1;
+        UnderWay(self)
+    }
+
     /// Calls `act` once the `nth` write from now has been carried out and before it is answered; whoever asked for it
     /// is never answered.
     pub fn at(&self, nth: usize, act: impl FnOnce() + Send + 'static) {
@@ -45,7 +57,7 @@ impl WriteCount {
     }
 
     /// Counts a write that has been carried out; whether its answer is to be swallowed.
-    pub(crate) fn carried_out(&self) -> bool {
+    fn carried_out(&self) -> bool {
         let mut state = self.lock();
         state.count += 1;
         let is_the_one = state.act_at.as_ref().is_some_and(|(at, _)| *at == state.count);
@@ -56,6 +68,22 @@ impl WriteCount {
             return true;
         }
         false
+    }
+}
+
+/// A write from when it is passed on until it has been counted or has failed.
+pub(crate) struct UnderWay<'a>(&'a WriteCount);
+
+impl UnderWay<'_> {
+    /// See [`WriteCount::carried_out`].
+    pub(crate) fn carried_out(self) -> bool {
+        self.0.carried_out()
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.lock().under_way -= 1;
     }
 }
 
@@ -74,5 +102,15 @@ mod tests {
         assert!(writes.carried_out() && !writes.is_awaiting() && *acted.lock().unwrap());
         assert!(!writes.carried_out());
         assert_eq!(writes.count(), 4);
+    }
+
+    #[test]
+    fn a_write_is_under_way_until_it_is_counted_or_fails() {
+        let writes = WriteCount::default();
+        let (first, second) = (writes.begin(), writes.begin());
+        first.carried_out();
+        assert!(writes.is_under_way() && writes.count() == 1);
+        drop(second);
+        assert!(!writes.is_under_way() && writes.count() == 1);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{
 
 use kube::config::Kubeconfig;
 use ocm_testing::{
-    ControlPlane, Process,
+    ControlPlane, Process, eventually,
     fault::{FaultyServer, WriteCount},
 };
 
@@ -59,6 +59,8 @@ impl Mortal {
             outcome = life => outcome?,
             outcome = resurrection => outcome?,
         }
+        // What the last write did may be seen before it is counted.
+        eventually("all writes are counted", || async { !self.writes.is_under_way() }).await?;
         Ok(killed.load(Ordering::SeqCst))
     }
 }
