@@ -64,7 +64,7 @@ mod tests {
     async fn a_process_that_ends_is_named_with_its_last_words() {
         let folder = TempDir::new("running").unwrap();
         let running = Running::default();
-        running.add(sh(&folder, "lasting", "sleep 600"));
+        running.add(sh(&folder, "lasting", "exec sleep 600"));
         running.add(sh(&folder, "short", "echo the port is taken; exit 3"));
         let error = running.first_to_end().await.to_string();
         assert!(error.starts_with("short ended (exit status: 3)") && error.contains("the port is taken"), "{error}");
@@ -74,7 +74,7 @@ mod tests {
     async fn one_that_was_stopped_has_not_ended_by_itself() {
         let folder = TempDir::new("running").unwrap();
         let running = Running::default();
-        let process = sh(&folder, "stopped", "sleep 600");
+        let process = sh(&folder, "stopped", "exec sleep 600");
         let pid = process.pid();
         running.add(process);
         running.stop("stopped");
