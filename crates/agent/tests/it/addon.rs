@@ -17,13 +17,9 @@ use rcgen::{CertificateParams, CertificateSigningRequestParams, Issuer, KeyPair}
 use serde_json::json;
 
 use crate::{
-    addon_world::{KUBE_CLIENT, texts},
+    addon_world::{FAILED, KUBE_CLIENT, ROTATED, UPDATED, texts},
     registration_world::{World, clock, later, name},
 };
-
-const ROTATED: &str = "ClusterCertificateRotated";
-const UPDATED: &str = "ClientCertificateUpdated";
-const FAILED: &str = "ClientCertificateUpdateFailed";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_addon_gets_an_identity_on_the_hub_with_as_few_writes_as_can_be() -> Result<()> {
@@ -69,9 +65,7 @@ async fn an_addon_gets_an_identity_on_the_hub_with_as_few_writes_as_can_be() -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signer_of_its_own_gets_a_secret_of_its_own() -> Result<()> {
     let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
+    let (agent, namespace) = world.join_with_hello().await?;
     let custom =
         json!({"signerName": "example.com/hello", "subject": {"user": "someone", "organizationUnit": ["unit"]}});
     world.manage("hello", json!({"registrations": [world.kube_client("hello"), custom]})).await?;

@@ -15,13 +15,9 @@ use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
-    addon_world::{KUBE_CLIENT, create_namespace},
+    addon_world::{FAILED, KUBE_CLIENT, ROTATED, UPDATED, create_namespace},
     registration_world::{World, looks_again},
 };
-
-const ROTATED: &str = "ClusterCertificateRotated";
-const UPDATED: &str = "ClientCertificateUpdated";
-const FAILED: &str = "ClientCertificateUpdateFailed";
 
 /// As of an add-on whose manager has to clean up.
 fn finalizers(list: &serde_json::Value) -> Patch<serde_json::Value> {
@@ -31,9 +27,7 @@ fn finalizers(list: &serde_json::Value) -> Patch<serde_json::Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_secret_goes_with_the_registration_and_with_the_addon_and_not_before() -> Result<()> {
     let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
+    let (agent, namespace) = world.join_with_hello().await?;
     world.manage("hello", json!({"registrations": []})).await?;
     world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
 
@@ -85,10 +79,7 @@ async fn a_registration_that_cannot_be_served_is_refused_by_name() -> Result<()>
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_told_of() -> Result<()> {
     let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
-    world.addon_condition("hello", ROTATED, "True", UPDATED).await?;
+    let (agent, namespace) = world.join_with_hello().await?;
     agent.stop().await?;
     // As if it had been killed before it could say so.
     world.manage("hello", json!({"conditions": []})).await?;
@@ -107,10 +98,7 @@ async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_told_of() -> R
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_taken_back_with_the_registration() -> Result<()> {
     let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
-    world.addon_condition("hello", ROTATED, "True", UPDATED).await?;
+    let (agent, namespace) = world.join_with_hello().await?;
     let twice = json!([world.kube_client("hello"), {"signerName": KUBE_CLIENT}]);
     world.manage("hello", json!({"registrations": twice})).await?;
     let message = world.addon_condition("hello", ROTATED, "False", FAILED).await?.message;
@@ -124,10 +112,7 @@ async fn a_refusal_is_taken_back_with_the_registration() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deleted_while_the_agent_restarts_keeps_its_secret_until_it_is_gone() -> Result<()> {
     let world = World::new().await?;
-    let agent = world.join(world.config(), Clock::System).await?;
-    let namespace = world.install_namespace("hello").await?;
-    world.serve_addon("hello", &namespace).await?;
-    world.addon_condition("hello", ROTATED, "True", UPDATED).await?;
+    let (agent, namespace) = world.join_with_hello().await?;
     agent.stop().await?;
     world.addons().patch("hello", &PatchParams::default(), &finalizers(&json!(["example.com/clean-up"]))).await?;
     world.delete_addon("hello").await?;

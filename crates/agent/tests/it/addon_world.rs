@@ -18,13 +18,16 @@ use kube::{
 };
 use ocm_agent::AgentConfig;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations, labels};
-use ocm_runtime::{client::Endpoint, kubeconfig};
+use ocm_runtime::{Clock, client::Endpoint, kubeconfig};
 use ocm_testing::eventually;
 use serde_json::{Value, json};
 
-use crate::registration_world::World;
+use crate::registration_world::{Running, World};
 
 pub(crate) const KUBE_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+pub(crate) const ROTATED: &str = "ClusterCertificateRotated";
+pub(crate) const UPDATED: &str = "ClientCertificateUpdated";
+pub(crate) const FAILED: &str = "ClientCertificateUpdateFailed";
 
 impl World {
     /// An agent that looks at leases all the time.
@@ -139,6 +142,15 @@ impl World {
     pub(crate) async fn serve_addon(&self, name: &str, namespace: &str) -> Result<Secret> {
         self.register_addon(name, namespace).await?;
         self.issue(name, namespace, None).await
+    }
+
+    /// An agent that has given the add-on `hello` its identity, and said so; and the add-on's namespace.
+    pub(crate) async fn join_with_hello(&self) -> Result<(Running, String)> {
+        let agent = self.join(self.config(), Clock::System).await?;
+        let namespace = self.install_namespace("hello").await?;
+        self.serve_addon("hello", &namespace).await?;
+        self.addon_condition("hello", ROTATED, "True", UPDATED).await?;
+        Ok((agent, namespace))
     }
 
     pub(crate) async fn managed_secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>> {
