@@ -103,7 +103,8 @@ pub use crate::{
 /// the version they were decided on.
 pub mod runtime {
     pub use ocm_runtime::{
-        Cache, Change, Class, Classified, Clock, Context, Controller, Error, Next, ObjectKey, Queue, Result, ResultExt,
-        Watches, Wiring, conditions, error::chain, error::found, watch::Scope, watch::View, write,
+        Cache, Change, Class, Classified, Clock, Context, Controller, ControllerBuilder, Error, Informers, ObjectKey,
+        Queue, Requeue, Result, ResultExt, conditions, error::chain, error::found, informer::View,
+        informer::WatchFilter, write,
     };
 }

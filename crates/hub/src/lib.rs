@@ -31,7 +31,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 use kube::Client;
 use ocm_api::{labels, namespaces};
 use ocm_runtime::{
-    Context, Watches,
+    Context, Informers,
     feature_gates::FeatureGates,
     leader::{self, Lock, Settings},
 };
@@ -93,7 +93,7 @@ pub enum StartError {
 /// The controllers of a hub, running.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    watches: Watches,
+    watches: Informers,
     controllers: Vec<&'static str>,
 }
 
@@ -108,7 +108,7 @@ struct Team {
 /// What all components have.
 struct Shared {
     client: Client,
-    watches: Watches,
+    watches: Informers,
     config: HubConfig,
 }
 
@@ -125,7 +125,7 @@ impl Hub {
         chosen.retain(|controller| controller.is_on(&config.gates));
         check_labels(&config)?;
         // They outlive a leader's term: who is elected again finds them as they are.
-        let watches = Watches::new(client.clone(), context.clone());
+        let watches = Informers::new(client.clone(), context.clone());
         let hub = Arc::new(Shared { client, watches: watches.clone(), config });
         for component in COMPONENTS {
             let of_component = |controller: &&ControllerInfo| controller.component == component.name;
@@ -145,7 +145,7 @@ impl Hub {
 
     /// The hub's watches, for other parts of the process with the same identity.
     #[must_use]
-    pub fn watches(&self) -> &Watches {
+    pub fn watches(&self) -> &Informers {
         &self.watches
     }
 }

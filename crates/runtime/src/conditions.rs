@@ -8,7 +8,7 @@ const LONGEST_MESSAGE: usize = 32_768;
 
 /// What a controller has to say about one condition type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct NewCondition {
     /// The condition type.
     pub type_: &'static str,
     /// `True`, `False` or `Unknown`.
@@ -19,7 +19,7 @@ pub struct Finding {
     pub message: String,
 }
 
-impl Finding {
+impl NewCondition {
     /// A condition that holds.
     pub fn is_true(type_: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self { type_, status: "True", reason, message: message.into() }
@@ -55,7 +55,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 }
 
 /// Sets the condition of the finding's type. The transition time only moves when the status does.
-pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: Option<i64>, now: Timestamp) {
+pub fn set(conditions: &mut Vec<Condition>, finding: NewCondition, generation: Option<i64>, now: Timestamp) {
     put(conditions, finding.at(now, generation));
 }
 
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn the_transition_time_stays_while_the_status_does() {
         let mut conditions = Vec::new();
-        set(&mut conditions, Finding::is_true("Ready", "A", "a"), None, at(1));
-        set(&mut conditions, Finding::is_true("Ready", "B", "b"), Some(2), at(2));
+        set(&mut conditions, NewCondition::is_true("Ready", "A", "a"), None, at(1));
+        set(&mut conditions, NewCondition::is_true("Ready", "B", "b"), Some(2), at(2));
         assert_eq!(conditions.len(), 1);
         assert_eq!(conditions[0].last_transition_time.0, at(1));
         assert_eq!((conditions[0].reason.as_str(), conditions[0].observed_generation), ("B", Some(2)));
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn the_transition_time_moves_with_the_status() {
         let mut conditions = Vec::new();
-        set(&mut conditions, Finding::is_true("Ready", "A", "a"), None, at(1));
-        set(&mut conditions, Finding::is_false("Ready", "A", "a"), None, at(2));
+        set(&mut conditions, NewCondition::is_true("Ready", "A", "a"), None, at(1));
+        set(&mut conditions, NewCondition::is_false("Ready", "A", "a"), None, at(2));
         assert_eq!(conditions[0].last_transition_time.0, at(2));
         assert!(!is_true(&conditions, "Ready"));
     }
@@ -120,7 +120,7 @@ mod tests {
     fn a_message_is_cut_where_api_servers_no_longer_take_it() {
         for (length, kept) in [(32_768, 32_768), (32_769, 32_768)] {
             let mut conditions = Vec::new();
-            set(&mut conditions, Finding::is_true("Ready", "A", "ü".repeat(length)), None, at(1));
+            set(&mut conditions, NewCondition::is_true("Ready", "A", "ü".repeat(length)), None, at(1));
             assert_eq!(conditions[0].message, "ü".repeat(kept));
         }
     }

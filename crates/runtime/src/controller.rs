@@ -9,8 +9,8 @@ use tracing::{Instrument as _, debug, info_span, warn};
 use crate::{
     context::Context,
     error::{Class, Classified, chain},
+    informer::{Cache, Change, Watchable},
     queue::{Key, Queue},
-    watch::{Cache, Change, Watchable},
 };
 
 /// Conflicts are normal; as many in a row are two who undo each other's work.
@@ -18,16 +18,16 @@ const TOO_MANY_CONFLICTS: u32 = 10;
 
 /// What a controller wants after a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum Requeue {
     /// Nothing, until something it watches changes.
-    Change,
+    OnChange,
     /// To look again after this time, or earlier when something changes.
     After(Duration),
     /// To try again later each time, as after a failure, but nothing went wrong: it waits for
     /// somebody else.
-    Retry,
-    /// Like [`Next::Retry`], but after no more than this time.
-    RetryWithin(Duration),
+    BackOff,
+    /// Like [`Requeue::BackOff`], but after no more than this time.
+    BackOffWithin(Duration),
 }
 
 /// A control loop for the objects that [`Controller::Key`] names.
@@ -50,7 +50,7 @@ pub trait Controller: Send + Sync + 'static {
     type Error: Classified;
 
     /// Says which changes put which keys into the queue, and which caches must be complete first.
-    fn wire(&self, wiring: &mut Wiring<'_, Self::Key>);
+    fn setup(&self, builder: &mut ControllerBuilder<'_, Self::Key>);
 
     /// Gathers what the decision depends on; `None` when there is nothing to decide.
     fn observe(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Observed>, Self::Error>> + Send;
@@ -71,31 +71,31 @@ pub trait Controller: Send + Sync + 'static {
         observed: &Self::Observed,
         applied: Self::Applied,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Requeue, Self::Error>> + Send;
 }
 
 /// Connects a controller to what it watches.
-pub struct Wiring<'a, K> {
+pub struct ControllerBuilder<'a, K> {
     context: &'a Context,
     queue: &'a Queue<K>,
     needs: Vec<futures::future::BoxFuture<'static, ()>>,
 }
 
-impl<K> Debug for Wiring<'_, K> {
+impl<K> Debug for ControllerBuilder<'_, K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wiring").field("needs", &self.needs.len()).finish_non_exhaustive()
+        f.debug_struct("ControllerBuilder").field("needs", &self.needs.len()).finish_non_exhaustive()
     }
 }
 
-impl<K: Key> Wiring<'_, K> {
+impl<K: Key> ControllerBuilder<'_, K> {
     /// Puts the keys that `keys` makes of a change into the queue. The first run waits until the
     /// cache is complete.
-    pub fn on<T, I>(&mut self, cache: &Cache<T>, keys: impl Fn(Change<'_, T>) -> I + Send + 'static)
+    pub fn watches<T, I>(&mut self, cache: &Cache<T>, keys: impl Fn(Change<'_, T>) -> I + Send + 'static)
     where
         T: Watchable,
         I: IntoIterator<Item = K>,
     {
-        self.needs(cache);
+        self.waits_for(cache);
         let (queue, context) = (self.queue.clone(), self.context.clone());
         cache.subscribe(move |change| {
             if context.is_ended() {
@@ -108,7 +108,7 @@ impl<K: Key> Wiring<'_, K> {
     }
 
     /// Lets the first run wait until the cache is complete, without reacting to its changes.
-    pub fn needs<T: Send + Sync + 'static>(&mut self, cache: &Cache<T>) {
+    pub fn waits_for<T: Send + Sync + 'static>(&mut self, cache: &Cache<T>) {
         let cache = cache.clone();
         self.needs.push(Box::pin(async move { cache.synced().await }));
     }
@@ -135,9 +135,9 @@ impl<K: Key> Wiring<'_, K> {
 /// Runs a controller; see [`Context::run`].
 pub(crate) fn run<C: Controller>(context: &Context, controller: C, workers: usize) {
     let queue = Queue::default();
-    let mut wiring = Wiring { context, queue: &queue, needs: Vec::new() };
-    controller.wire(&mut wiring);
-    let needs = wiring.needs;
+    let mut builder = ControllerBuilder { context, queue: &queue, needs: Vec::new() };
+    controller.setup(&mut builder);
+    let needs = builder.needs;
     let driver = Arc::new(Driver { controller, queue: queue.clone(), context: context.clone() });
     let end = context.end_token();
     context.metrics().watch_queue(C::NAME, move || (!end.is_cancelled()).then(|| queue.depth()));
@@ -196,26 +196,26 @@ impl<C: Controller> Driver<C> {
         }
     }
 
-    async fn four_verbs(&self, key: &C::Key) -> Result<Next, C::Error> {
+    async fn four_verbs(&self, key: &C::Key) -> Result<Requeue, C::Error> {
         let Some(observed) = self.controller.observe(key).await? else {
-            return Ok(Next::Change);
+            return Ok(Requeue::OnChange);
         };
         let plan = C::plan(&observed, self.context.clock().now());
         let applied = self.controller.apply(&observed, plan).await?;
         self.controller.report(&observed, applied, self.context.clock().now()).await
     }
 
-    fn after_success(&self, key: &C::Key, next: Next) {
+    fn after_success(&self, key: &C::Key, next: Requeue) {
         match next {
-            Next::Change => self.queue.forget(key),
-            Next::After(delay) => {
+            Requeue::OnChange => self.queue.forget(key),
+            Requeue::After(delay) => {
                 self.queue.forget(key);
                 self.queue.add_after(key.clone(), delay);
             }
-            Next::Retry => {
+            Requeue::BackOff => {
                 self.queue.add_failed(key.clone());
             }
-            Next::RetryWithin(longest) => {
+            Requeue::BackOffWithin(longest) => {
                 self.queue.add_failed_within(key.clone(), longest);
             }
         }

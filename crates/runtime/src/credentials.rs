@@ -60,14 +60,14 @@ async fn follow(endpoint: Endpoint, path: PathBuf, mut known: Option<u64>) {
     loop {
         ticks.tick().await;
         let found = fingerprint(&path);
-        if found.is_some() && found != known && take_up(&endpoint, &path).await {
+        if found.is_some() && found != known && reload(&endpoint, &path).await {
             known = found;
         }
     }
 }
 
 /// Whether the endpoint uses the credentials now. Files that are being replaced may not fit each other yet.
-async fn take_up(endpoint: &Endpoint, path: &Path) -> bool {
+async fn reload(endpoint: &Endpoint, path: &Path) -> bool {
     let config = match kubeconfig::load(Some(path)).await {
         Ok(config) => config,
         Err(error) => return refuse(path, &error),

@@ -10,22 +10,22 @@ use crate::{Clock, error::Result, write};
 
 /// Writes events in the name of one controller.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct EventRecorder {
     client: Client,
     clock: Clock,
     controller: &'static str,
     instance: String,
 }
 
-impl std::fmt::Debug for Recorder {
+impl std::fmt::Debug for EventRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recorder").field("instance", &self.instance).finish_non_exhaustive()
+        f.debug_struct("EventRecorder").field("instance", &self.instance).finish_non_exhaustive()
     }
 }
 
 /// What happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct NewEvent {
     /// `Normal` or `Warning`.
     pub type_: &'static str,
     /// The machine-readable reason, which is also the action unless that is told apart.
@@ -34,7 +34,7 @@ pub struct Happening {
     pub note: String,
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder; `controller` is the `reportingController`, `host` tells its instances apart.
     #[must_use]
     pub fn new(client: Client, clock: Clock, controller: &'static str, host: &str) -> Self {
@@ -45,7 +45,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`crate::Error::Request`].
-    pub async fn record<K>(&self, namespace: &str, object: &K, happening: Happening) -> Result<()>
+    pub async fn record<K>(&self, namespace: &str, object: &K, happening: NewEvent) -> Result<()>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -61,7 +61,7 @@ impl Recorder {
         &self,
         namespace: &str,
         object: &K,
-        happening: Happening,
+        happening: NewEvent,
         action: &'static str,
         related: &R,
     ) -> Result<()>
@@ -76,7 +76,7 @@ impl Recorder {
         write::create(&Api::namespaced(self.client.clone(), namespace), &event).await.map(|_| ())
     }
 
-    fn event<K>(&self, namespace: &str, object: &K, happening: Happening) -> Event
+    fn event<K>(&self, namespace: &str, object: &K, happening: NewEvent) -> Event
     where
         K: Resource<DynamicType = ()>,
     {

@@ -1,14 +1,14 @@
 //! The chassis of every ocm-rs process.
 //!
 //! A controller's author writes four verbs, `observe → plan → apply → report` ([`Controller`]),
-//! says in [`Controller::wire`] which changes concern it, and registers it with one line
+//! says in [`Controller::setup`] which changes concern it, and registers it with one line
 //! ([`Context::run`]). Connections, shared watches, queues, retries, back-off, metrics, tracing,
 //! readiness and shutdown come from here.
 //!
 //! | module | what it gives |
 //! | --- | --- |
 //! | [`client`] | a [`kube::Client`] over one HTTP/2 connection per identity, certificates replaced in place |
-//! | [`watch`] | one watch per kind, shared by all controllers that need it |
+//! | [`informer`] | one watch per kind, shared by all controllers that need it |
 //! | [`queue`], [`controller`] | the work queue with back-off, and the driver of the four verbs |
 //! | [`context`] | clock, metrics, health and shutdown of one hub or agent, as a value |
 //! | [`mod@write`] | merge patches that carry the resource version, finalizers |
@@ -35,6 +35,7 @@ pub mod error;
 pub mod events;
 pub mod feature_gates;
 pub mod health;
+pub mod informer;
 pub mod kubeconfig;
 pub mod leader;
 pub mod logs;
@@ -42,12 +43,11 @@ pub mod metrics;
 pub mod pki;
 pub mod process;
 pub mod queue;
-pub mod watch;
 pub mod write;
 
 pub use clock::Clock;
 pub use context::Context;
-pub use controller::{Controller, Next, Wiring};
+pub use controller::{Controller, ControllerBuilder, Requeue};
 pub use error::{Class, Classified, Error, Result, ResultExt};
+pub use informer::{Cache, Change, Informers, ObjectKey};
 pub use queue::Queue;
-pub use watch::{Cache, Change, ObjectKey, Watches};

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::{Error, PATCH, PATCH_STATUS, Result, ResultExt as _, found},
-    watch::ObjectKey,
+    informer::ObjectKey,
 };
 
 /// A kind that can be written. Implemented for all that qualify.

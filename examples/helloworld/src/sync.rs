@@ -12,7 +12,7 @@ use ocm_addon::{
     command::Agent,
     k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference},
     kube::{Api, ResourceExt as _, api::ObjectMeta},
-    runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Scope, Watches, Wiring, write},
+    runtime::{Cache, Change, Controller, ControllerBuilder, Error, Informers, ObjectKey, Requeue, WatchFilter, write},
 };
 use tracing::{info, warn};
 
@@ -28,12 +28,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
 pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
     agent.lease_updater().spawn(&agent.context);
     look_for_addon(&agent).await?;
-    let hub = Watches::new(agent.hub.clone(), agent.context.clone());
-    let managed = Watches::new(agent.managed.clone(), agent.context.clone());
+    let hub = Informers::new(agent.hub.clone(), agent.context.clone());
+    let managed = Informers::new(agent.managed.clone(), agent.context.clone());
     let copying = Copying {
-        addons: hub.within(&agent.cluster, Scope::named(&agent.addon)),
-        originals: hub.within(&agent.cluster, Scope::all()),
-        copies: managed.within(&agent.namespace, Scope::labelled(COPY)),
+        addons: hub.namespaced(&agent.cluster, WatchFilter::named(&agent.addon)),
+        originals: hub.namespaced(&agent.cluster, WatchFilter::all()),
+        copies: managed.namespaced(&agent.namespace, WatchFilter::labelled(COPY)),
         api: Api::namespaced(agent.managed.clone(), &agent.namespace),
         place: Place {
             cluster: agent.cluster.clone(),
@@ -96,13 +96,13 @@ impl Controller for Copying {
     type Key = String;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = Next;
+    type Applied = Requeue;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.needs(&self.addons);
-        wiring.on(&self.originals, name);
-        wiring.on(&self.copies, name);
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.waits_for(&self.addons);
+        builder.watches(&self.originals, name);
+        builder.watches(&self.copies, name);
     }
 
     async fn observe(&self, name: &String) -> Result<Option<Observed>, Error> {
@@ -128,13 +128,13 @@ impl Controller for Copying {
         }
     }
 
-    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Next, Error> {
+    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Requeue, Error> {
         let written = match plan {
             Plan::Nothing => None,
             Plan::Create(new) => match self.create(&new).await? {
                 Some(copy) => Some(copy),
                 // No watch tells when it goes.
-                None => return Ok(Next::After(LOOK_AGAIN)),
+                None => return Ok(Requeue::After(LOOK_AGAIN)),
             },
             Plan::Update { old, new } => write::patch(&self.api, &*old, &*new).await?,
             Plan::Delete(copy) => {
@@ -145,12 +145,12 @@ impl Controller for Copying {
         };
         if let Some(copy) = written {
             info!(name = copy.name_any(), "copied a ConfigMap");
-            self.copies.learn(copy);
+            self.copies.record_write(copy);
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 
-    async fn report(&self, _: &Observed, applied: Next, _: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, _: &Observed, applied: Requeue, _: Timestamp) -> Result<Requeue, Error> {
         Ok(applied)
     }
 }

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kube::Client;
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Cache, Context, Watches, watch::Scope};
+use ocm_runtime::{Cache, Context, Informers, informer::WatchFilter};
 use tracing::{info, warn};
 
 #[cfg(fuzzing)]
@@ -104,8 +104,8 @@ impl AddonManager {
     }
 
     fn start(self, context: &Context) {
-        let watches = Watches::new(self.client.clone(), context.clone());
-        let clusters: Cache<ManagedCluster> = watches.all(Scope::all());
+        let watches = Informers::new(self.client.clone(), context.clone());
+        let clusters: Cache<ManagedCluster> = watches.all(WatchFilter::all());
         let served = self.agents.into_iter().map(|(name, (agent, options))| {
             let served = Served::new(agent, options, &watches);
             (name, Arc::new(served))

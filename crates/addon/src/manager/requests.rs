@@ -17,7 +17,7 @@ use ocm_api::{
     conditions::{csr::APPROVED, status},
     reasons::csr::AUTO_APPROVED,
 };
-use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, ResultExt as _, Wiring, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, write};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
@@ -84,11 +84,11 @@ impl Controller for RequestController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.needs(&self.clusters);
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.waits_for(&self.clusters);
         for served in self.served.values() {
-            wiring.needs(&served.addons);
-            wiring.on(&served.requests, |change| {
+            builder.waits_for(&served.addons);
+            builder.watches(&served.requests, |change| {
                 let is_pending = !matches!(change, Change::Deleted(_)) && !approval::is_decided(change.object());
                 is_pending.then(|| change.object().name_any())
             });
@@ -132,13 +132,16 @@ impl Controller for RequestController {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         let name = observed.request.name_any();
         let written = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        observed.served.requests.learn(written.while_trying_to("approve", || write::describe(&*observed.request))?);
+        observed
+            .served
+            .requests
+            .record_write(written.while_trying_to("approve", || write::describe(&*observed.request))?);
         info!(addon = %ObjectKey::of(&*observed.addon), "approved a certificate request of the add-on's agent");
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next, Error> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue, Error> {
+        Ok(Requeue::OnChange)
     }
 }
 

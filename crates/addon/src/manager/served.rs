@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels, work::v1::ManifestWork};
-use ocm_runtime::{Cache, Watches, watch::Scope};
+use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
 use crate::agent::{AgentAddonOptions, Render};
 
@@ -27,10 +27,10 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    pub(crate) fn new(agent: Arc<dyn Render>, options: AgentAddonOptions, watches: &Watches) -> Self {
-        let labelled = || Scope::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
+    pub(crate) fn new(agent: Arc<dyn Render>, options: AgentAddonOptions, watches: &Informers) -> Self {
+        let labelled = || WatchFilter::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
         Self {
-            addons: watches.all(Scope::named(&options.name)),
+            addons: watches.all(WatchFilter::named(&options.name)),
             works: watches.all(labelled()),
             requests: watches.all(labelled()),
             agent,

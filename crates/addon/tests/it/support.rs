@@ -220,7 +220,7 @@ impl World {
     /// What the cluster's agent says of a work.
     pub(crate) async fn report(&self, cluster: &str, work: &str, status: &'static str) -> Result<()> {
         let work = self.works(cluster).get(work).await?;
-        let finding = conditions::Finding { type_: "Applied", status, reason: "Test", message: "so it is".into() };
+        let finding = conditions::NewCondition { type_: "Applied", status, reason: "Test", message: "so it is".into() };
         let condition = finding.at(now(), work.metadata.generation);
         let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
         self.works(cluster).patch_status(&work.name_any(), &PatchParams::default(), &patch).await?;

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::secrets;
-use ocm_runtime::{Change, Context, Watches, client::Endpoint, kubeconfig, watch::Scope};
+use ocm_runtime::{Change, Context, Informers, client::Endpoint, informer::WatchFilter, kubeconfig};
 use tokio::sync::watch as signal;
 use tracing::{info, info_span, warn};
 
@@ -49,7 +49,7 @@ impl Agent {
 
     fn ask(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
         let wanted = self.wanted(Some(connection))?;
-        let hub = Watches::new(endpoint.client(USER_AGENT)?, phase.clone());
+        let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
         phase.run(Creating::new(hub.client().clone(), self.introduction()), 1);
         phase.run(
             Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, wanted, Reporting::Nobody),
@@ -95,9 +95,9 @@ pub(super) struct BootstrapSecret {
 }
 
 impl BootstrapSecret {
-    pub(super) fn watch(management: &Watches, namespace: &str) -> Self {
+    pub(super) fn watch(management: &Informers, namespace: &str) -> Self {
         let changed = signal::Sender::new(());
-        let secrets = management.within::<Secret>(namespace, Scope::named(secrets::BOOTSTRAP_HUB_KUBECONFIG));
+        let secrets = management.namespaced::<Secret>(namespace, WatchFilter::named(secrets::BOOTSTRAP_HUB_KUBECONFIG));
         let tell = changed.clone();
         secrets.subscribe(move |change| {
             if is_another(change) {

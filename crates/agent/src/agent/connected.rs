@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, components, feature_gates};
 use ocm_runtime::{
-    Cache, Context, Watches, client::Endpoint, error::chain, events::Recorder, kubeconfig, watch::Scope,
+    Cache, Context, Informers, client::Endpoint, error::chain, events::EventRecorder, informer::WatchFilter, kubeconfig,
 };
 use tracing::{info, info_span, warn};
 
@@ -46,8 +46,8 @@ impl Agent {
     }
 
     fn work_with(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
-        let hub = Watches::new(endpoint.client(USER_AGENT)?, phase.clone());
-        let managed = Watches::new(self.managed.client(USER_AGENT)?, phase.clone());
+        let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
+        let managed = Informers::new(self.managed.client(USER_AGENT)?, phase.clone());
         let work = self.config.work_settings(&self.names.cluster, &connection.server);
         let status = self.status_settings(work.hub_hash.clone());
         let recorder = self.recorder(&hub);
@@ -66,9 +66,9 @@ impl Agent {
     }
 
     /// Compares with the bootstrap kubeconfig's content, as long as that can be read.
-    fn certificate(&self, hub: &Watches) -> Result<Certificate, AgentError> {
+    fn certificate(&self, hub: &Informers) -> Result<Certificate, AgentError> {
         let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
-        let clusters: Cache<ManagedCluster> = hub.all(Scope::named(&self.names.cluster));
+        let clusters: Cache<ManagedCluster> = hub.all(WatchFilter::named(&self.names.cluster));
         let wanted = self.wanted(bootstrap.as_ref())?;
         Ok(Certificate::new(
             Requests::of(hub, &self.names.cluster),
@@ -103,9 +103,9 @@ impl Agent {
         }
     }
 
-    fn recorder(&self, hub: &Watches) -> Recorder {
+    fn recorder(&self, hub: &Informers) -> EventRecorder {
         let clock = self.context.clock().clone();
-        Recorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &self.config.host)
+        EventRecorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &self.config.host)
     }
 
     /// Takes up every new certificate; returns when the credentials are no longer valid here.

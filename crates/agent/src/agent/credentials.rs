@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use ocm_api::secrets;
-use ocm_runtime::{Cache, Class, Classified, Context, Controller, Next, ObjectKey, Watches, Wiring};
+use ocm_runtime::{Cache, Class, Classified, Context, Controller, ControllerBuilder, Informers, ObjectKey, Requeue};
 use tokio::sync::watch as signal;
 use tracing::info;
 
@@ -109,7 +109,7 @@ impl Classified for FilesError {
 }
 
 impl Dumping {
-    pub(super) fn new(management: &Watches, namespace: &str, credentials: Credentials) -> Self {
+    pub(super) fn new(management: &Informers, namespace: &str, credentials: Credentials) -> Self {
         let secret = ObjectKey::new(namespace, secrets::HUB_KUBECONFIG);
         Self { secrets: certificate::secret_at(management, &secret), secret, credentials }
     }
@@ -123,9 +123,9 @@ impl Controller for Dumping {
     type Applied = bool;
     type Error = FilesError;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
-        wiring.on(&self.secrets, |change| [ObjectKey::of(change.object().as_ref())]);
-        wiring.every(RESYNC, self.secret.clone());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+        builder.watches(&self.secrets, |change| [ObjectKey::of(change.object().as_ref())]);
+        builder.every(RESYNC, self.secret.clone());
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, FilesError> {
@@ -147,10 +147,10 @@ impl Controller for Dumping {
         Ok(true)
     }
 
-    async fn report(&self, _: &Observed, changed: bool, _: Timestamp) -> Result<Next, FilesError> {
+    async fn report(&self, _: &Observed, changed: bool, _: Timestamp) -> Result<Requeue, FilesError> {
         if changed {
             self.credentials.changed.send_replace(());
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }

@@ -25,7 +25,7 @@ mod work_only;
 use std::{path::PathBuf, time::Duration};
 
 use ocm_runtime::{
-    Context, Watches,
+    Context, Informers,
     client::{ClientError, Endpoint},
     error::chain,
     kubeconfig::KubeconfigError,
@@ -128,7 +128,7 @@ struct Agent {
     config: AgentConfig,
     names: Names,
     managed: Endpoint,
-    management: Watches,
+    management: Informers,
     credentials: Credentials,
     bootstrap_secret: BootstrapSecret,
 }
@@ -139,7 +139,7 @@ async fn run_registration(
     managed: &Endpoint,
     config: AgentConfig,
 ) -> Result<(), AgentError> {
-    let watches = Watches::new(management.client(USER_AGENT)?, context.clone());
+    let watches = Informers::new(management.client(USER_AGENT)?, context.clone());
     let dir = HubDir::new(&config.hub_kubeconfig_dir);
     tokio::select! {
         dumped = dump_first(management, &watches, &dir, &config) => dumped?,
@@ -155,7 +155,7 @@ async fn run_registration(
 /// agent waits, since the names it uses may be in the secret.
 async fn dump_first(
     management: &Endpoint,
-    watches: &Watches,
+    watches: &Informers,
     dir: &HubDir,
     config: &AgentConfig,
 ) -> Result<(), AgentError> {
@@ -182,7 +182,7 @@ impl Agent {
     fn new(
         context: &Context,
         managed: &Endpoint,
-        management: Watches,
+        management: Informers,
         dir: HubDir,
         names: Names,
         config: AgentConfig,

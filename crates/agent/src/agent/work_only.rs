@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use ocm_api::secrets::{KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY};
-use ocm_runtime::{Context, Watches, client::Endpoint, error::chain, kubeconfig};
+use ocm_runtime::{Context, Informers, client::Endpoint, error::chain, kubeconfig};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use super::{AgentConfig, AgentError, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
@@ -47,7 +47,7 @@ async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, di
 }
 
 fn start(context: &Context, hub: &Endpoint, managed: &Endpoint, settings: work::Settings) -> Result<(), AgentError> {
-    let watches = Watches::new(hub.client(USER_AGENT)?, context.clone());
+    let watches = Informers::new(hub.client(USER_AGENT)?, context.clone());
     work::start(context, &watches, managed, settings)?;
     info!("connected to the hub");
     Ok(())

@@ -16,7 +16,7 @@ use ocm_api::{
     annotations,
     cluster::v1::{ClientConfig, ManagedCluster, ManagedClusterSpec},
 };
-use ocm_runtime::{Class, Classified, Controller, Error, Next, Wiring, error::chain, write};
+use ocm_runtime::{Class, Classified, Controller, ControllerBuilder, Error, Requeue, error::chain, write};
 use tracing::{info, warn};
 
 /// How soon, at the latest, it looks again when the hub refused or did not answer.
@@ -116,8 +116,8 @@ impl Controller for Creating {
     type Applied = Result<(), Error>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.queue().add(self.introduction.cluster.clone());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.queue().add(self.introduction.cluster.clone());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>, Error> {
@@ -152,15 +152,15 @@ impl Controller for Creating {
         })
     }
 
-    async fn report(&self, observed: &Observed, applied: Result<(), Error>, _: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, observed: &Observed, applied: Result<(), Error>, _: Timestamp) -> Result<Requeue, Error> {
         let failure = match (&observed.found, &applied) {
             (Found::NoAnswer(error), _) | (_, Err(error)) => error,
-            _ => return Ok(Next::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
+            _ => return Ok(Requeue::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
         };
         if failure.class() != Class::Conflict {
             self.tell(failure);
         }
-        Ok(Next::RetryWithin(LONGEST_RETRY))
+        Ok(Requeue::BackOffWithin(LONGEST_RETRY))
     }
 }
 

@@ -13,7 +13,8 @@ use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v
 use kube::Api;
 use ocm_api::{cluster::v1::ManagedCluster, conditions, leases, limits};
 use ocm_runtime::{
-    Cache, Context, Controller, Error, Next, Watches, Wiring, conditions as set, error::chain, watch::Scope, write,
+    Cache, Context, Controller, ControllerBuilder, Error, Informers, Requeue, conditions as set, error::chain,
+    informer::WatchFilter, write,
 };
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -69,9 +70,9 @@ pub(crate) enum Applied {
 }
 
 impl LeaseRenewal {
-    pub(crate) fn new(context: &Context, hub: &Watches, cluster: &str) -> Self {
+    pub(crate) fn new(context: &Context, hub: &Informers, cluster: &str) -> Self {
         Self {
-            clusters: hub.all(Scope::named(cluster)),
+            clusters: hub.all(WatchFilter::named(cluster)),
             leases: Api::namespaced(hub.client().clone(), cluster),
             context: context.clone(),
             schedule: Mutex::default(),
@@ -109,14 +110,14 @@ impl LeaseRenewal {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn retry(&self, duration: Duration) -> Next {
+    fn retry(&self, duration: Duration) -> Requeue {
         let misses = self.schedule().misses;
         self.wait(duration, retry_delay(misses, duration), misses + 1)
     }
 
-    fn wait(&self, for_duration: Duration, delay: Duration, misses: u32) -> Next {
+    fn wait(&self, for_duration: Duration, delay: Duration, misses: u32) -> Requeue {
         *self.schedule() = Schedule { due: Some((for_duration, Instant::now() + delay)), misses };
-        Next::After(delay)
+        Requeue::After(delay)
     }
 }
 
@@ -128,8 +129,8 @@ impl Controller for LeaseRenewal {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| change.object().metadata.name.clone());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| change.object().metadata.name.clone());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>, Error> {
@@ -158,13 +159,13 @@ impl Controller for LeaseRenewal {
         }
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, observed: &Observed, applied: Applied, _: Timestamp) -> Result<Requeue, Error> {
         Ok(match applied {
             Applied::Stopped => {
                 *self.schedule() = Schedule::default();
-                Next::Change
+                Requeue::OnChange
             }
-            Applied::Waiting(left) => Next::After(left),
+            Applied::Waiting(left) => Requeue::After(left),
             Applied::Renewed => self.wait(observed.duration, jittered(observed.duration, rand::random()), 0),
             Applied::Missing => self.retry(observed.duration),
             Applied::Failed(error) => {
@@ -201,7 +202,7 @@ fn retry_delay(misses: u32, duration: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use ocm_api::{cluster::v1::ManagedClusterStatus, reasons};
-    use ocm_runtime::conditions::Finding;
+    use ocm_runtime::conditions::NewCondition;
 
     use super::*;
 
@@ -211,12 +212,16 @@ mod tests {
         let mut cluster = ManagedCluster::default();
         cluster.spec.lease_duration_seconds = seconds;
         let accepted = match accepted {
-            true => {
-                Finding::is_true(conditions::cluster::HUB_ACCEPTED, reasons::cluster::HUB_CLUSTER_ADMIN_ACCEPTED, "")
-            }
-            false => {
-                Finding::is_false(conditions::cluster::HUB_ACCEPTED, reasons::cluster::HUB_CLUSTER_ADMIN_DENIED, "")
-            }
+            true => NewCondition::is_true(
+                conditions::cluster::HUB_ACCEPTED,
+                reasons::cluster::HUB_CLUSTER_ADMIN_ACCEPTED,
+                "",
+            ),
+            false => NewCondition::is_false(
+                conditions::cluster::HUB_ACCEPTED,
+                reasons::cluster::HUB_CLUSTER_ADMIN_DENIED,
+                "",
+            ),
         };
         let conditions = vec![accepted.at(Timestamp::UNIX_EPOCH, None)];
         cluster.status = Some(ManagedClusterStatus { conditions, ..ManagedClusterStatus::default() });

@@ -20,7 +20,7 @@ pub mod lease;
 pub mod status;
 
 use kube::{Api, api::ListParams};
-use ocm_runtime::{ResultExt as _, error::Result, watch::Watchable};
+use ocm_runtime::{ResultExt as _, error::Result, informer::Watchable};
 
 /// Lists one object, to find out whether the server knows the kind and lets the agent list it.
 async fn list_one<K: Watchable>(api: &Api<K>) -> Result<()> {

@@ -12,7 +12,7 @@ use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork},
 };
-use ocm_runtime::{Controller, Error, Next, Result, Wiring, error::found, write};
+use ocm_runtime::{Controller, ControllerBuilder, Error, Requeue, Result, error::found, write};
 
 use super::{Shared, resources::Removal};
 
@@ -46,9 +46,9 @@ impl Controller for Applied {
     type Applied = Vec<AppliedManifestResourceMeta>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let agent = self.shared.settings.agent_id.clone();
-        wiring.on(&self.shared.applied, move |change| {
+        builder.watches(&self.shared.applied, move |change| {
             let record = change.object();
             (write::is_deleting(record.as_ref()) && record.spec.agent_id == agent).then(|| record.name_any())
         });
@@ -84,19 +84,19 @@ impl Controller for Applied {
         observed: &Arc<AppliedManifestWork>,
         pending: Vec<AppliedManifestResourceMeta>,
         _: Timestamp,
-    ) -> Result<Next> {
+    ) -> Result<Requeue> {
         let api = self.api();
         if pending.is_empty() {
             write::remove_finalizer(&api, observed.as_ref(), finalizers::APPLIED_MANIFEST_WORK).await?;
-            return Ok(Next::Change);
+            return Ok(Requeue::OnChange);
         }
         // What is still there is for people to see.
         let mut new = observed.as_ref().clone();
         new.status.get_or_insert_default().applied_resources = pending;
         if let Some(Some(patched)) = found(write::patch_status(&api, observed.as_ref(), &new).await)? {
-            self.shared.applied.learn(patched);
+            self.shared.applied.record_write(patched);
         }
-        Ok(Next::RetryWithin(LONGEST_WAIT))
+        Ok(Requeue::BackOffWithin(LONGEST_WAIT))
     }
 }
 

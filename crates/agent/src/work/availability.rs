@@ -13,7 +13,7 @@ use ocm_api::{
     work::v1::{ManifestCondition, ManifestResourceMeta, ManifestWork},
 };
 use ocm_runtime::{
-    Controller, Error, Next, ObjectKey, Result, Wiring,
+    Controller, ControllerBuilder, Error, ObjectKey, Requeue, Result,
     conditions::{find, set},
     error::{chain, found},
     write,
@@ -73,9 +73,9 @@ impl Controller for Availability {
     type Error = Error;
 
     /// A work is looked at some time after it changed: what has just been applied is there.
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        let (queue, shortest) = (wiring.queue(), self.shared.settings.status_sync);
-        wiring.on(&self.shared.works, move |change| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        let (queue, shortest) = (builder.queue(), self.shared.settings.status_sync);
+        builder.watches(&self.shared.works, move |change| {
             queue.add_after(change.object().name_any(), next_look(shortest));
             None
         });
@@ -111,7 +111,7 @@ impl Controller for Availability {
         (work, _): &Self::Observed,
         entries: Vec<ManifestCondition>,
         now: Timestamp,
-    ) -> Result<Next> {
+    ) -> Result<Requeue> {
         let mut new = work.as_ref().clone();
         let generation = work.metadata.generation;
         let reported = new.status.get_or_insert_default();
@@ -121,9 +121,9 @@ impl Controller for Availability {
         reported.resource_status.manifests = entries;
         let api = Api::namespaced(self.shared.hub.client().clone(), &self.shared.settings.cluster);
         if let Some(Some(patched)) = found(write::patch_status(&api, work.as_ref(), &new).await)? {
-            self.shared.works.learn(patched);
+            self.shared.works.record_write(patched);
         }
-        Ok(Next::After(next_look(self.shared.settings.status_sync)))
+        Ok(Requeue::After(next_look(self.shared.settings.status_sync)))
     }
 }
 

@@ -12,7 +12,9 @@ use ocm_api::{
     components,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
-use ocm_runtime::{Change, Controller, Error, Next, ObjectKey, Result, Wiring, error::ResultExt as _, write};
+use ocm_runtime::{
+    Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, Result, error::ResultExt as _, write,
+};
 use tracing::{error, warn};
 
 use super::Shared;
@@ -80,14 +82,14 @@ impl Controller for Eviction {
     type Applied = Plan;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let agent = self.shared.settings.agent_id.clone();
-        wiring.on(&self.shared.applied, move |change| {
+        builder.watches(&self.shared.applied, move |change| {
             let record = change.object();
             (record.spec.agent_id == agent).then(|| record.name_any())
         });
         let hub = self.shared.settings.hub_hash.clone();
-        wiring.on(&self.shared.works, move |change| {
+        builder.watches(&self.shared.works, move |change| {
             let comes_or_goes = !matches!(change, Change::Updated { .. });
             comes_or_goes.then(|| components::applied_manifest_work_name(&hub, &change.object().name_any()))
         });
@@ -130,11 +132,11 @@ impl Controller for Eviction {
         Ok(plan)
     }
 
-    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Requeue> {
         let since = match plan {
             Plan::Keep => None,
             Plan::Wait { since, .. } => Some(Time(since)),
-            Plan::Evict => return Ok(Next::Change),
+            Plan::Evict => return Ok(Requeue::OnChange),
         };
         let mut new = observed.record.as_ref().clone();
         if since.is_some() || new.status.is_some() {
@@ -142,11 +144,11 @@ impl Controller for Eviction {
         }
         let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
         if let Some(patched) = write::patch_status(&api, observed.record.as_ref(), &new).await? {
-            self.shared.applied.learn(patched);
+            self.shared.applied.record_write(patched);
         }
         match plan {
-            Plan::Wait { left, .. } => Ok(Next::After(left)),
-            Plan::Keep | Plan::Evict => Ok(Next::Change),
+            Plan::Wait { left, .. } => Ok(Requeue::After(left)),
+            Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
         }
     }
 }
@@ -154,7 +156,7 @@ impl Controller for Eviction {
 #[cfg(test)]
 mod tests {
     use kube::Client;
-    use ocm_runtime::{Cache, Context, Watches};
+    use ocm_runtime::{Cache, Context, Informers};
     use serde_json::{Value, json};
 
     use super::*;
@@ -197,7 +199,7 @@ mod tests {
     fn eviction(hub: Client, managed: Client) -> Eviction {
         Eviction::new(Shared {
             settings: Arc::new(Settings::new("c1", "https://hub", "agent")),
-            hub: Watches::new(hub, Context::new()),
+            hub: Informers::new(hub, Context::new()),
             works: Cache::default(),
             applied: Cache::default(),
             resources: Resources::new(managed.clone(), Mapping::new(managed)),

@@ -36,9 +36,9 @@ use ocm_api::{
     work::v1::{AppliedManifestWork, ManifestWork},
 };
 use ocm_runtime::{
-    Cache, Context, Watches,
+    Cache, Context, Informers,
     client::{ClientError, Endpoint},
-    watch::Scope,
+    informer::WatchFilter,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -102,7 +102,7 @@ fn hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug)]
 struct Shared {
     settings: Arc<Settings>,
-    hub: Watches,
+    hub: Informers,
     works: Cache<ManifestWork>,
     applied: Cache<AppliedManifestWork>,
     resources: Resources,
@@ -113,13 +113,13 @@ struct Shared {
 ///
 /// # Errors
 /// [`ClientError`] when no client can be made for the managed cluster.
-pub fn start(context: &Context, hub: &Watches, managed: &Endpoint, settings: Settings) -> Result<(), ClientError> {
+pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: Settings) -> Result<(), ClientError> {
     let client = managed.client(components::WORK_FIELD_MANAGER)?;
-    let watches = Watches::new(client.clone(), context.clone());
+    let watches = Informers::new(client.clone(), context.clone());
     let workers = settings.workers;
     let shared = Shared {
-        works: hub.within(&settings.cluster, Scope::all()),
-        applied: watches.all(Scope::all()),
+        works: hub.namespaced(&settings.cluster, WatchFilter::all()),
+        applied: watches.all(WatchFilter::all()),
         resources: Resources::new(client.clone(), Mapping::new(client)),
         settings: Arc::new(settings),
         hub: hub.clone(),

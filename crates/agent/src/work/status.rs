@@ -7,7 +7,7 @@ use ocm_api::{
     reasons,
     work::v1::{ManifestCondition, ManifestResourceMeta},
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 /// Whether an object of a work is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,16 +65,16 @@ fn previous<'a>(stored: &'a [ManifestCondition], meta: &ManifestResourceMeta) ->
     }
 }
 
-fn applied_finding(applied: &Result<(), String>) -> Finding {
+fn applied_finding(applied: &Result<(), String>) -> NewCondition {
     match applied {
-        Ok(()) => Finding::is_true(manifest::APPLIED, reasons::manifest::APPLIED, "Applied"),
-        Err(cause) => Finding::is_false(manifest::APPLIED, reasons::manifest::APPLY_FAILED, cause.clone()),
+        Ok(()) => NewCondition::is_true(manifest::APPLIED, reasons::manifest::APPLIED, "Applied"),
+        Err(cause) => NewCondition::is_false(manifest::APPLIED, reasons::manifest::APPLY_FAILED, cause.clone()),
     }
 }
 
 /// A new generation is a new event: the condition gets a new transition time even when its status is
 /// what it was.
-fn set_for_generation(list: &mut Vec<Condition>, finding: Finding, generation: Option<i64>, now: Timestamp) {
+fn set_for_generation(list: &mut Vec<Condition>, finding: NewCondition, generation: Option<i64>, now: Timestamp) {
     list.retain(|old| old.type_ != finding.type_ || old.observed_generation == generation);
     conditions::set(list, finding, generation, now);
 }
@@ -83,42 +83,42 @@ fn set_for_generation(list: &mut Vec<Condition>, finding: Finding, generation: O
 pub(super) fn set_presence(list: &mut Vec<Condition>, presence: &Presence, now: Timestamp) {
     let type_ = manifest::AVAILABLE;
     let finding = match presence {
-        Presence::There => Finding::is_true(type_, reasons::manifest::RESOURCE_AVAILABLE, "The object exists"),
+        Presence::There => NewCondition::is_true(type_, reasons::manifest::RESOURCE_AVAILABLE, "The object exists"),
         Presence::Missing => {
-            Finding::is_false(type_, reasons::manifest::RESOURCE_NOT_AVAILABLE, "The object does not exist")
+            NewCondition::is_false(type_, reasons::manifest::RESOURCE_NOT_AVAILABLE, "The object does not exist")
         }
         Presence::Unknown(cause) => {
             let message = format!("Cannot tell whether the object exists: {cause}");
-            Finding::is_unknown(type_, reasons::manifest::FETCHING_RESOURCE_FAILED, message)
+            NewCondition::is_unknown(type_, reasons::manifest::FETCHING_RESOURCE_FAILED, message)
         }
         Presence::Unmapped => {
             let message = "Cannot tell whether the object exists: the managed cluster does not know its kind";
-            Finding::is_unknown(type_, reasons::manifest::INCOMPLETE_RESOURCE_META, message)
+            NewCondition::is_unknown(type_, reasons::manifest::INCOMPLETE_RESOURCE_META, message)
         }
     };
     conditions::set(list, finding, None, now);
     if *presence == Presence::There {
         let reason = reasons::manifest::NO_STATUS_FEEDBACK_SYNCED;
-        conditions::set(list, Finding::is_true(manifest::STATUS_FEEDBACK_SYNCED, reason, ""), None, now);
+        conditions::set(list, NewCondition::is_true(manifest::STATUS_FEEDBACK_SYNCED, reason, ""), None, now);
     }
 }
 
 /// The work's own `Applied`.
-pub(super) fn applied(manifests: &[ManifestCondition]) -> Finding {
+pub(super) fn applied(manifests: &[ManifestCondition]) -> NewCondition {
     let failed: Vec<_> =
         manifests.iter().filter(|entry| !conditions::is_true(&entry.conditions, manifest::APPLIED)).collect();
     match failed.first() {
-        None => Finding::is_true(work::APPLIED, reasons::work::APPLIED, "All objects are applied"),
+        None => NewCondition::is_true(work::APPLIED, reasons::work::APPLIED, "All objects are applied"),
         Some(first) => {
             let (count, total, first) = (failed.len(), manifests.len(), name(&first.resource_meta));
             let message = format!("{count} of {total} objects could not be applied, the first is {first}");
-            Finding::is_false(work::APPLIED, reasons::work::APPLY_FAILED, message)
+            NewCondition::is_false(work::APPLIED, reasons::work::APPLY_FAILED, message)
         }
     }
 }
 
 /// The work's own `Available`; `None` when it has no objects.
-pub(super) fn available(manifests: &[ManifestCondition]) -> Option<Finding> {
+pub(super) fn available(manifests: &[ManifestCondition]) -> Option<NewCondition> {
     let with = |wanted: &str| {
         let is = |entry: &&ManifestCondition| {
             conditions::find(&entry.conditions, manifest::AVAILABLE).is_some_and(|found| found.status == wanted)
@@ -130,14 +130,14 @@ pub(super) fn available(manifests: &[ManifestCondition]) -> Option<Finding> {
     let unknown = total - missing - there;
     Some(match (total, missing, unknown) {
         (0, ..) => return None,
-        (_, 0, 0) => Finding::is_true(work::AVAILABLE, reasons::work::RESOURCES_AVAILABLE, "All objects exist"),
+        (_, 0, 0) => NewCondition::is_true(work::AVAILABLE, reasons::work::RESOURCES_AVAILABLE, "All objects exist"),
         (_, 0, _) => {
             let message = format!("Of {unknown} of {total} objects it is not known whether they exist");
-            Finding::is_unknown(work::AVAILABLE, reasons::work::RESOURCES_STATUS_UNKNOWN, message)
+            NewCondition::is_unknown(work::AVAILABLE, reasons::work::RESOURCES_STATUS_UNKNOWN, message)
         }
         _ => {
             let message = format!("{missing} of {total} objects do not exist");
-            Finding::is_false(work::AVAILABLE, reasons::work::RESOURCES_NOT_AVAILABLE, message)
+            NewCondition::is_false(work::AVAILABLE, reasons::work::RESOURCES_NOT_AVAILABLE, message)
         }
     })
 }

@@ -98,7 +98,7 @@ async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_told_of() -> R
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_taken_back_with_the_registration() -> Result<()> {
     let world = World::new().await?;
-    let (agent, namespace) = world.join_with_hello().await?;
+    let (agent, _) = world.join_with_hello().await?;
     let twice = json!([world.kube_client("hello"), {"signerName": KUBE_CLIENT}]);
     world.manage("hello", json!({"registrations": twice})).await?;
     let message = world.addon_condition("hello", ROTATED, "False", FAILED).await?.message;

@@ -19,7 +19,7 @@ use ocm_api::{
     annotations::{ADDON_CONFIGURATION, ADDON_INSTALL_NAMESPACE, ADDON_PREFIX},
     cluster::v1::ManagedCluster,
 };
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, error::all, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, error::all, write};
 
 use super::{
     index::{Index, News},
@@ -90,7 +90,7 @@ impl AnnotationsController {
         let api: Api<ManagedClusterAddOn> =
             Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
         let written = write::patch(&api, old, new).await?;
-        written.into_iter().for_each(|addon| self.addons.learn(addon));
+        written.into_iter().for_each(|addon| self.addons.record_write(addon));
         Ok(())
     }
 }
@@ -103,15 +103,15 @@ impl Controller for AnnotationsController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        let (queue, outstanding) = (wiring.queue(), self.parts.outstanding.clone());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        let (queue, outstanding) = (builder.queue(), self.parts.outstanding.clone());
         // An add-on that was not there yet when its cluster changed.
-        self.index.wire(wiring, move |news| match news {
+        self.index.setup(builder, move |news| match news {
             News::Installation(key) if outstanding.has(&key.namespace) => queue.add(key.namespace.clone()),
             _ => {}
         });
         let outstanding = self.parts.outstanding.clone();
-        wiring.on(&self.clusters, move |change| {
+        builder.watches(&self.clusters, move |change| {
             let (name, before) = changed(change)?;
             outstanding.begin(&name, before);
             Some(name)
@@ -144,8 +144,8 @@ impl Controller for AnnotationsController {
         result
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -6,23 +6,23 @@ use ocm_api::{
     labels,
     work::v1::ManifestWork,
 };
-use ocm_runtime::{Cache, Watches, watch::Scope};
+use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
 pub(crate) use crate::registration::sources::addons;
 
-pub(crate) fn managements(watches: &Watches) -> Cache<ClusterManagementAddOn> {
-    watches.all(Scope::all())
+pub(crate) fn managements(watches: &Informers) -> Cache<ClusterManagementAddOn> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn placements(watches: &Watches) -> Cache<Placement> {
-    watches.all(Scope::all())
+pub(crate) fn placements(watches: &Informers) -> Cache<Placement> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn decisions(watches: &Watches) -> Cache<PlacementDecision> {
-    watches.all(Scope::all())
+pub(crate) fn decisions(watches: &Informers) -> Cache<PlacementDecision> {
+    watches.all(WatchFilter::all())
 }
 
 /// The works of add-ons, and no others.
-pub(crate) fn works(watches: &Watches) -> Cache<ManifestWork> {
-    watches.all(Scope::labelled(labels::ADDON_NAME))
+pub(crate) fn works(watches: &Informers) -> Cache<ManifestWork> {
+    watches.all(WatchFilter::labelled(labels::ADDON_NAME))
 }

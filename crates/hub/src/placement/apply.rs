@@ -44,7 +44,7 @@ impl Writer<'_> {
 
     async fn create(&self, wanted: &Wanted, done: &mut Vec<Done>) -> Result<()> {
         let created = write::create(&self.api, &decision(self.placement, wanted)).await?;
-        self.cache.learn(created.clone());
+        self.cache.record_write(created.clone());
         done.push(Done::Created(Arc::new(created.clone())));
         self.list(&created, wanted, done).await
     }
@@ -58,7 +58,7 @@ impl Writer<'_> {
         }
         new.status = Some(PlacementDecisionStatus { decisions });
         if let Some(written) = write::patch_status(&self.api, old, &new).await? {
-            self.cache.learn(written.clone());
+            self.cache.record_write(written.clone());
             done.push(Done::Listed(Arc::new(written)));
         }
         Ok(())
@@ -68,7 +68,7 @@ impl Writer<'_> {
         let mut new = old.clone();
         new.labels_mut().extend(labels(&self.placement.name_any(), wanted));
         if let Some(written) = write::patch(&self.api, old, &new).await? {
-            self.cache.learn(written);
+            self.cache.record_write(written);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Writer<'_> {
         write::delete(&self.api, decision.as_ref()).await?;
         // One that somebody's finalizer holds may be wanted again before it is gone.
         if decision.finalizers().is_empty() {
-            self.cache.forget(&decision);
+            self.cache.record_delete(&decision);
         }
         done.push(Done::Deleted(decision));
         Ok(())

@@ -11,7 +11,7 @@ use ocm_api::{
 use ocm_runtime::{
     Context,
     error::chain,
-    events::{Happening, Recorder},
+    events::{EventRecorder, NewEvent},
 };
 use tokio::sync::Semaphore;
 use tracing::warn;
@@ -25,12 +25,12 @@ const AT_A_TIME: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Teller {
     context: Context,
-    recorder: Recorder,
+    recorder: EventRecorder,
     turns: Arc<Semaphore>,
 }
 
 impl Teller {
-    pub(super) fn new(context: &Context, recorder: Recorder) -> Self {
+    pub(super) fn new(context: &Context, recorder: EventRecorder) -> Self {
         Self { context: context.clone(), recorder, turns: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
@@ -57,11 +57,11 @@ impl Teller {
 }
 
 /// What is told, its action, and the decision that it is about.
-type Told = (Happening, &'static str, Arc<PlacementDecision>);
+type Told = (NewEvent, &'static str, Arc<PlacementDecision>);
 
 fn happenings(placement: &Placement, done: Done, scores: &[(Name, i64)]) -> Vec<Told> {
     let tell = |reason, action, decision: &Arc<PlacementDecision>, note| -> Told {
-        (Happening { type_: "Normal", reason, note }, action, decision.clone())
+        (NewEvent { type_: "Normal", reason, note }, action, decision.clone())
     };
     let note = |decision: &PlacementDecision, verb: &str| {
         format!("Placement {} has {verb} PlacementDecision {}", placement.name_any(), decision.name_any())

@@ -38,7 +38,10 @@ use ocm_api::{
     },
     components::PLACEMENT_CONTROLLER,
 };
-use ocm_runtime::{Cache, Context, Controller, Next, ObjectKey, Wiring, events::Recorder, watch::Scope, write};
+use ocm_runtime::{
+    Cache, Context, Controller, ControllerBuilder, ObjectKey, Requeue, events::EventRecorder, informer::WatchFilter,
+    write,
+};
 
 use self::{
     apply::{Done, Writer},
@@ -70,14 +73,14 @@ pub(crate) struct PlacementController {
 impl PlacementController {
     pub(crate) fn new(context: &Context, parts: &Parts) -> Self {
         let (watches, clock) = (&parts.watches, context.clock().clone());
-        let recorder = Recorder::new(parts.client.clone(), clock, PLACEMENT_CONTROLLER, &parts.config.host);
+        let recorder = EventRecorder::new(parts.client.clone(), clock, PLACEMENT_CONTROLLER, &parts.config.host);
         Self {
             teller: Teller::new(context, recorder),
             clusters: sources::clusters(watches),
             sets: sources::sets(watches),
             bindings: sources::set_bindings(watches),
-            placements: watches.all(Scope::all()),
-            decisions: watches.all(Scope::all()),
+            placements: watches.all(WatchFilter::all()),
+            decisions: watches.all(WatchFilter::all()),
             index: Index::default(),
             parts: parts.clone(),
         }
@@ -92,25 +95,25 @@ impl Controller for PlacementController {
     type Applied = Plan;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let index = || self.index.clone();
-        wiring.on(&self.sets, {
+        builder.watches(&self.sets, {
             let index = index();
             move |change| index.set(change)
         });
-        wiring.on(&self.clusters, {
+        builder.watches(&self.clusters, {
             let index = index();
             move |change| index.cluster(change)
         });
-        wiring.on(&self.bindings, {
+        builder.watches(&self.bindings, {
             let index = index();
             move |change| index.binding(change)
         });
-        wiring.on(&self.decisions, {
+        builder.watches(&self.decisions, {
             let index = index();
             move |change| index.decision(change)
         });
-        wiring.on(&self.placements, {
+        builder.watches(&self.placements, {
             let index = index();
             move |change| index.placement(change)
         });
@@ -135,10 +138,10 @@ impl Controller for PlacementController {
         written.map(|()| plan)
     }
 
-    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Requeue> {
         self.write_status(&observed.placement, plan.status).await?;
         let again = plan.again.and_then(|after| Duration::try_from(after).ok());
-        Ok(again.map_or(Next::Change, Next::After))
+        Ok(again.map_or(Requeue::OnChange, Requeue::After))
     }
 }
 
@@ -157,7 +160,7 @@ impl PlacementController {
         old.status.get_or_insert_default();
         let new = Placement { status: Some(status), ..old.clone() };
         if let Some(written) = write::patch_status(&self.api(placement), &old, &new).await? {
-            self.placements.learn(written);
+            self.placements.record_write(written);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use ocm_api::{
     conditions::placement::{MISCONFIGURED, SATISFIED},
     reasons::placement as reasons,
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 use super::{eligible::Eligible, group, rules::Problem};
 
@@ -46,19 +46,19 @@ pub(crate) fn status(
 }
 
 /// The conditions, in the order in which they are to stand.
-fn findings(standing: &Standing<'_>) -> [Finding; 2] {
+fn findings(standing: &Standing<'_>) -> [NewCondition; 2] {
     [misconfigured(standing), satisfied(standing)]
 }
 
-fn misconfigured(standing: &Standing<'_>) -> Finding {
+fn misconfigured(standing: &Standing<'_>) -> NewCondition {
     match &standing.problem {
-        Some(problem) => Finding::is_true(MISCONFIGURED, reasons::MISCONFIGURED, problem.clone()),
-        None => Finding::is_false(MISCONFIGURED, reasons::SUCCEED_CONFIGURED, "The spec is valid"),
+        Some(problem) => NewCondition::is_true(MISCONFIGURED, reasons::MISCONFIGURED, problem.clone()),
+        None => NewCondition::is_false(MISCONFIGURED, reasons::SUCCEED_CONFIGURED, "The spec is valid"),
     }
 }
 
-fn satisfied(standing: &Standing<'_>) -> Finding {
-    let not = |reason, message: String| Finding::is_false(SATISFIED, reason, message);
+fn satisfied(standing: &Standing<'_>) -> NewCondition {
+    let not = |reason, message: String| NewCondition::is_false(SATISFIED, reason, message);
     let Standing { eligible, selected, missing, .. } = standing;
     if !eligible.any_bound {
         let message = "No ManagedClusterSet is bound to this namespace: create a ManagedClusterSetBinding with the name of \
@@ -89,7 +89,7 @@ fn satisfied(standing: &Standing<'_>) -> Finding {
         }
         (_, 0, false) => {
             let message = format!("{selected} clusters are chosen, as many as are wanted");
-            Finding::is_true(SATISFIED, reasons::ALL_DECISIONS_SCHEDULED, message)
+            NewCondition::is_true(SATISFIED, reasons::ALL_DECISIONS_SCHEDULED, message)
         }
         (_, missing, false) => {
             let message = format!("{selected} clusters are chosen, {missing} more are wanted: no other cluster fits");

@@ -15,7 +15,9 @@ use ocm_api::{
     labels::{ADDON_AVAILABLE, ADDON_FEATURE_PREFIX, ADDON_UNHEALTHY, ADDON_UNREACHABLE},
 };
 use ocm_apimachinery::labels::is_key;
-use ocm_runtime::{Cache, Change, Controller, Next, ObjectKey, Wiring, conditions, watch::View, write};
+use ocm_runtime::{
+    Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions, informer::View, write,
+};
 
 use super::{Parts, sources, status::condition};
 use crate::error::{Error, Result};
@@ -62,9 +64,9 @@ impl Controller for AddonFeaturesController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
-        wiring.on(&self.addons, |change| is_news(change).then(|| change.object().namespace()).flatten());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
+        builder.watches(&self.addons, |change| is_news(change).then(|| change.object().namespace()).flatten());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -92,8 +94,8 @@ impl Controller for AddonFeaturesController {
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -152,7 +154,8 @@ mod tests {
 
     fn with_available(status: Option<&'static str>) -> ManagedClusterAddOn {
         let mut addon = addon("c1", "a", json!({}));
-        let finding = |status| conditions::Finding { type_: "Available", status, reason: "R", message: String::new() };
+        let finding =
+            |status| conditions::NewCondition { type_: "Available", status, reason: "R", message: String::new() };
         let conditions = status.map(|status| finding(status).at(now(), None)).into_iter().collect();
         addon.status.get_or_insert_default().conditions = conditions;
         addon

@@ -13,7 +13,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions::{addon, cluster::AVAILABLE, status},
 };
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, conditions, error::all, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, conditions, error::all, write};
 
 use super::{Parts, sources, status::condition};
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ impl AddonHealthController {
         let api: Api<ManagedClusterAddOn> =
             Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
         let written = write::patch_status(&api, old, new).await?;
-        written.into_iter().for_each(|addon| self.addons.learn(addon));
+        written.into_iter().for_each(|addon| self.addons.record_write(addon));
         Ok(())
     }
 }
@@ -59,9 +59,9 @@ impl Controller for AddonHealthController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| is_news(change).then(|| change.object().name_any()));
-        wiring.on(&self.addons, |change| match change {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| is_news(change).then(|| change.object().name_any()));
+        builder.watches(&self.addons, |change| match change {
             Change::Added(addon) => addon.namespace(),
             Change::Updated { .. } | Change::Deleted(_) => None,
         });
@@ -85,8 +85,8 @@ impl Controller for AddonHealthController {
         all(results)
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn every_addon_gets_status_reason_and_message_of_the_cluster_and_keeps_its_other_conditions() {
         let mut told_before = addon("c1", "a", json!({}));
-        let other = conditions::Finding::is_true("Configured", "R", "m").at(now(), None);
+        let other = conditions::NewCondition::is_true("Configured", "R", "m").at(now(), None);
         told_before.status.get_or_insert_default().conditions.push(other.clone());
         let planned = plan(vec![told_before, addon("c1", "b", json!({}))]);
         assert_eq!(planned.len(), 2);

@@ -15,7 +15,7 @@ use ocm_api::{
     leases,
     reasons::cluster::{CLOCK_OUT_OF_SYNC, CLOCK_SYNCED as CLOCK_IS_SYNCED},
 };
-use ocm_runtime::{Cache, Change, Controller, Next, ObjectKey, Wiring, conditions::Finding};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions::NewCondition};
 
 use super::{
     Parts,
@@ -52,13 +52,14 @@ impl Controller for ClockController {
     const NAME: &'static str = "cluster-clock";
     type Key = String;
     type Observed = Observed;
-    type Plan = Option<Finding>;
-    type Applied = Option<Finding>;
+    type Plan = Option<NewCondition>;
+    type Applied = Option<NewCondition>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.needs(&self.clusters);
-        wiring.on(&self.leases, |change| is_renewal(change).then(|| cluster_of(change.object().as_ref())).flatten());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.waits_for(&self.clusters);
+        builder
+            .watches(&self.leases, |change| is_renewal(change).then(|| cluster_of(change.object().as_ref())).flatten());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -68,22 +69,22 @@ impl Controller for ClockController {
         Ok(cluster.zip(renewed).map(|(cluster, renewed)| Observed { cluster, renewed }))
     }
 
-    fn plan(observed: &Observed, now: Timestamp) -> Option<Finding> {
+    fn plan(observed: &Observed, now: Timestamp) -> Option<NewCondition> {
         let finding = finding(observed, now);
         let told = condition_status(&observed.cluster, CLOCK_SYNCED);
         (told != Some(finding.status)).then_some(finding)
     }
 
-    async fn apply(&self, _: &Observed, plan: Option<Finding>) -> Result<Option<Finding>> {
+    async fn apply(&self, _: &Observed, plan: Option<NewCondition>) -> Result<Option<NewCondition>> {
         Ok(plan)
     }
 
-    async fn report(&self, observed: &Observed, finding: Option<Finding>, now: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
         if let Some(finding) = finding {
             let new = with_finding(&observed.cluster, finding, now);
             self.parts.writer.patch_status(&observed.cluster, &new).await?;
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -92,13 +93,13 @@ fn is_renewal(change: Change<'_, Lease>) -> bool {
     new.name_any() == leases::MANAGED_CLUSTER && renewed(old) != renewed(new)
 }
 
-fn finding(observed: &Observed, now: Timestamp) -> Finding {
+fn finding(observed: &Observed, now: Timestamp) -> NewCondition {
     let grace = lease_grace(&observed.cluster);
     let skip = observed.cluster.annotations().get(SKIP_CLOCK_SYNC_CHECK).is_some_and(|value| value == "true");
     let off = now.duration_since(observed.renewed);
     if skip || off.abs() < grace {
         let message = "The agent's clock and the hub's agree well enough.";
-        return Finding::is_true(CLOCK_SYNCED, CLOCK_IS_SYNCED, message);
+        return NewCondition::is_true(CLOCK_SYNCED, CLOCK_IS_SYNCED, message);
     }
     let direction = if off.is_positive() { "behind" } else { "ahead of" };
     let message = format!(
@@ -107,7 +108,7 @@ fn finding(observed: &Observed, now: Timestamp) -> Finding {
         off.abs().as_secs(),
         grace.as_secs()
     );
-    Finding::is_false(CLOCK_SYNCED, CLOCK_OUT_OF_SYNC, message)
+    NewCondition::is_false(CLOCK_SYNCED, CLOCK_OUT_OF_SYNC, message)
 }
 
 #[cfg(test)]
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use crate::registration::testing::{cluster, now, with_condition};
 
-    fn plan(cluster: ManagedCluster, ahead: i64) -> Option<Finding> {
+    fn plan(cluster: ManagedCluster, ahead: i64) -> Option<NewCondition> {
         let renewed = now() + SignedDuration::from_secs(ahead);
         ClockController::plan(&Observed { cluster: Arc::new(cluster), renewed }, now())
     }

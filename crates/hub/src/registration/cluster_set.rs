@@ -15,10 +15,10 @@ use ocm_api::{
     reasons::set as reasons,
 };
 use ocm_runtime::{
-    Cache, Change, Controller, Next, Wiring,
-    conditions::{self, Finding},
+    Cache, Change, Controller, ControllerBuilder, Requeue,
+    conditions::{self, NewCondition},
     error::chain,
-    watch::View,
+    informer::View,
     write,
 };
 
@@ -58,10 +58,11 @@ impl Controller for ClusterSetController {
     type Applied = Condition;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder
+            .watches(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
         let sets = self.sets.clone();
-        wiring.on(&self.clusters, move |change| touched(&sets, change));
+        builder.watches(&self.clusters, move |change| touched(&sets, change));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -83,22 +84,24 @@ impl Controller for ClusterSetController {
         Ok(condition)
     }
 
-    async fn report(&self, observed: &Observed, condition: Condition, _: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, condition: Condition, _: Timestamp) -> Result<Requeue> {
         let mut new = ManagedClusterSet::clone(&observed.set);
         conditions::put(&mut new.status.get_or_insert_default().conditions, condition);
         let api: Api<ManagedClusterSet> = Api::all(self.parts.client.clone());
         if let Some(written) = write::patch_status(&api, &observed.set, &new).await? {
-            self.sets.learn(written);
+            self.sets.record_write(written);
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 
-fn counted(members: usize) -> Finding {
+fn counted(members: usize) -> NewCondition {
     match members {
-        0 => Finding::is_true(EMPTY, reasons::NO_CLUSTER_MATCHED, "No ManagedCluster belongs to this set"),
-        1 => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, "1 ManagedCluster belongs to this set"),
-        n => Finding::is_false(EMPTY, reasons::CLUSTERS_SELECTED, format!("{n} ManagedClusters belong to this set")),
+        0 => NewCondition::is_true(EMPTY, reasons::NO_CLUSTER_MATCHED, "No ManagedCluster belongs to this set"),
+        1 => NewCondition::is_false(EMPTY, reasons::CLUSTERS_SELECTED, "1 ManagedCluster belongs to this set"),
+        n => {
+            NewCondition::is_false(EMPTY, reasons::CLUSTERS_SELECTED, format!("{n} ManagedClusters belong to this set"))
+        }
     }
 }
 

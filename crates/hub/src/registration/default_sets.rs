@@ -14,7 +14,7 @@ use ocm_api::{
     limits::CLUSTER_SET_ENFORCEMENT,
     namespaces::{DEFAULT_CLUSTER_SET, GLOBAL_CLUSTER_SET},
 };
-use ocm_runtime::{Cache, Controller, Next, Wiring, write};
+use ocm_runtime::{Cache, Controller, ControllerBuilder, Requeue, write};
 
 use super::{Parts, sources};
 use crate::error::{Error, Result};
@@ -57,9 +57,9 @@ impl Controller for DefaultSetsController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, &'static str>) {
-        wiring.on(&self.sets, |change| SETS.into_iter().find(|name| change.object().name_any() == *name));
-        SETS.into_iter().for_each(|name| wiring.every(CLUSTER_SET_ENFORCEMENT, name));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, &'static str>) {
+        builder.watches(&self.sets, |change| SETS.into_iter().find(|name| change.object().name_any() == *name));
+        SETS.into_iter().for_each(|name| builder.every(CLUSTER_SET_ENFORCEMENT, name));
     }
 
     async fn observe(&self, name: &&'static str) -> Result<Option<Observed>> {
@@ -87,12 +87,12 @@ impl Controller for DefaultSetsController {
             (Plan::Restore(new), Some(old)) => write::patch(&api, old, &new).await?,
             (Plan::Leave | Plan::Restore(_), _) => None,
         };
-        written.into_iter().for_each(|set| self.sets.learn(set));
+        written.into_iter().for_each(|set| self.sets.record_write(set));
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -23,10 +23,10 @@ use ocm_api::{
     labels, leases, reasons,
 };
 use ocm_runtime::{
-    Cache, Change, Controller, Next, ObjectKey, Wiring,
-    conditions::Finding,
+    Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue,
+    conditions::NewCondition,
     error::{chain, found},
-    events::Happening,
+    events::NewEvent,
     write,
 };
 use tracing::warn;
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     create: Option<Box<Lease>>,
     /// Why nobody knows how the cluster is, if that is news.
     silence: Option<String>,
-    next: Next,
+    next: Requeue,
 }
 
 impl LeaseController {
@@ -80,7 +80,7 @@ impl LeaseController {
             // Without a namespace the cluster was not set up. When it is, that will be news.
             result => found(result)?,
         };
-        created.into_iter().for_each(|lease| self.leases.learn(lease));
+        created.into_iter().for_each(|lease| self.leases.record_write(lease));
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl LeaseController {
             "Cluster {name} has joined this hub, but its agent no longer reports. Check that the agent runs and can \
              reach the hub."
         );
-        let happening = Happening { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
+        let happening = NewEvent { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
         if let Err(error) = self.parts.recorder.record(&name, cluster, happening).await {
             warn!(error = %chain(&error), "an event is lost");
         }
@@ -112,9 +112,9 @@ impl Controller for LeaseController {
     type Applied = Plan;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
-        wiring.on(&self.leases, |change| is_news(change).then(|| cluster_of(change.object().as_ref())).flatten());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
+        builder.watches(&self.leases, |change| is_news(change).then(|| cluster_of(change.object().as_ref())).flatten());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -127,7 +127,7 @@ impl Controller for LeaseController {
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         match &observed.lease {
             Some(lease) => watch_over(&observed.cluster, lease, now),
-            None if write::is_deleting(observed.cluster.as_ref()) => silent(&observed.cluster, None, Next::Change),
+            None if write::is_deleting(observed.cluster.as_ref()) => silent(&observed.cluster, None, Requeue::OnChange),
             None => create(&observed.cluster, now),
         }
     }
@@ -139,9 +139,9 @@ impl Controller for LeaseController {
         Ok(plan)
     }
 
-    async fn report(&self, observed: &Observed, plan: Plan, now: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, plan: Plan, now: Timestamp) -> Result<Requeue> {
         if let Some(message) = plan.silence {
-            let finding = Finding::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
+            let finding = NewCondition::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
             let new = with_finding(&observed.cluster, finding, now);
             if let Some(written) = self.parts.writer.patch_status(&observed.cluster, &new).await? {
                 self.tell(&written).await;
@@ -207,7 +207,7 @@ fn create(cluster: &ManagedCluster, now: Timestamp) -> Plan {
     Plan { create: Some(Box::new(lease)), silence: None, next: after(lease_grace(cluster)) }
 }
 
-fn silent(cluster: &ManagedCluster, lease: Option<&Lease>, next: Next) -> Plan {
+fn silent(cluster: &ManagedCluster, lease: Option<&Lease>, next: Requeue) -> Plan {
     let is_known = condition_status(cluster, AVAILABLE) == Some(status::UNKNOWN);
     Plan { create: None, silence: (!is_known).then(|| silence(cluster, lease)), next }
 }
@@ -226,8 +226,8 @@ fn silence(cluster: &ManagedCluster, lease: Option<&Lease>) -> String {
     }
 }
 
-fn after(time: SignedDuration) -> Next {
-    Next::After(Duration::try_from(time).unwrap_or_default())
+fn after(time: SignedDuration) -> Requeue {
+    Requeue::After(Duration::try_from(time).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_renewed_lease_is_looked_at_again_when_it_would_run_out() {
         let plan = plan(joined("True"), lease(Some(10)));
-        assert_eq!(plan, Plan { create: None, silence: None, next: Next::After(Duration::from_secs(290)) });
+        assert_eq!(plan, Plan { create: None, silence: None, next: Requeue::After(Duration::from_secs(290)) });
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         assert!(plan(joined("True"), lease(Some(299))).silence.is_none());
         let silent = plan(joined("True"), lease(Some(300)));
         assert!(silent.silence.unwrap().contains("more than 300 s ago"));
-        assert_eq!(silent.next, Next::After(Duration::from_secs(300)));
+        assert_eq!(silent.next, Requeue::After(Duration::from_secs(300)));
         assert_eq!(plan(joined("Unknown"), lease(Some(300))).silence, None);
     }
 

@@ -11,7 +11,7 @@ use ocm_api::cluster::{
     v1::{ClusterSetManagedNamespaceConfig, ManagedCluster},
     v1beta2::ManagedClusterSet,
 };
-use ocm_runtime::{Cache, Change, Controller, Next, ObjectKey, Wiring, watch::View, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, informer::View, write};
 
 use super::{Parts, membership::Membership, sources};
 use crate::error::{Error, Result};
@@ -57,10 +57,10 @@ impl Controller for ManagedNamespacesController {
     type Applied = Option<Box<ManagedCluster>>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
         let names = self.names.clone();
-        wiring.on(&self.sets, move |change| {
+        builder.watches(&self.sets, move |change| {
             let everyone = |names: &BTreeMap<ObjectKey, ()>| names.keys().map(|key| key.name.clone()).collect();
             if changes_wishes(change) { names.read(everyone) } else { Vec::new() }
         });
@@ -89,11 +89,11 @@ impl Controller for ManagedNamespacesController {
         Ok(new)
     }
 
-    async fn report(&self, observed: &Observed, new: Option<Box<ManagedCluster>>, _: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, new: Option<Box<ManagedCluster>>, _: Timestamp) -> Result<Requeue> {
         if let Some(new) = new {
             self.parts.writer.patch_status(&observed.cluster, &new).await?;
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 
@@ -156,7 +156,7 @@ fn new(set: &str, name: &str) -> ClusterSetManagedNamespaceConfig {
 #[cfg(test)]
 mod tests {
     use ocm_api::labels::CLUSTER_SET;
-    use ocm_runtime::conditions::Finding;
+    use ocm_runtime::conditions::NewCondition;
     use serde_json::{Value, json};
 
     use super::*;
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn what_the_agent_said_of_a_namespace_stays_and_what_no_set_wants_goes() {
         let mut told = plan(&member("a"), &sets()).unwrap();
-        let available = Finding::is_true("NamespaceAvailable", "Applied", "").at(now(), None);
+        let available = NewCondition::is_true("NamespaceAvailable", "Applied", "").at(now(), None);
         for namespace in &mut told.status.as_mut().unwrap().managed_namespaces {
             namespace.conditions = vec![available.clone()];
         }

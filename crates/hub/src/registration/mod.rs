@@ -38,7 +38,7 @@ use std::{
 
 use kube::Client;
 use ocm_api::components;
-use ocm_runtime::{Clock, Watches, events::Recorder};
+use ocm_runtime::{Clock, Informers, events::EventRecorder};
 
 use self::writer::ClusterWriter;
 use crate::{
@@ -53,9 +53,9 @@ pub(crate) const WORKERS: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) client: Client,
-    pub(crate) watches: Watches,
+    pub(crate) watches: Informers,
     pub(crate) writer: ClusterWriter,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: EventRecorder,
     pub(crate) config: Arc<HubConfig>,
     clock: Clock,
     addons: Arc<OnceLock<Index>>,
@@ -70,11 +70,11 @@ impl fmt::Debug for Parts {
 }
 
 impl Parts {
-    pub(crate) fn new(client: Client, watches: Watches, clock: &Clock, config: HubConfig) -> Self {
+    pub(crate) fn new(client: Client, watches: Informers, clock: &Clock, config: HubConfig) -> Self {
         let host = config.host.clone();
         Self {
             writer: ClusterWriter::new(client.clone(), sources::clusters(&watches)),
-            recorder: Recorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
+            recorder: EventRecorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
             config: Arc::new(config),
             clock: clock.clone(),
             addons: Arc::default(),

@@ -13,9 +13,9 @@ use ocm_api::{
     reasons::set_binding as reasons,
 };
 use ocm_runtime::{
-    Cache, Change, Controller, Next, ObjectKey, Wiring,
-    conditions::{self, Finding},
-    watch::View,
+    Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue,
+    conditions::{self, NewCondition},
+    informer::View,
     write,
 };
 
@@ -52,17 +52,17 @@ impl Controller for SetBindingController {
     const NAME: &'static str = "cluster-set-binding";
     type Key = ObjectKey;
     type Observed = Observed;
-    type Plan = Option<Finding>;
-    type Applied = Option<Finding>;
+    type Plan = Option<NewCondition>;
+    type Applied = Option<NewCondition>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
-        wiring.on(&self.bindings, |change| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+        builder.watches(&self.bindings, |change| {
             let is_there = !matches!(change, Change::Deleted(_));
             is_there.then(|| ObjectKey::of(change.object().as_ref()))
         });
         let bound = self.bound.clone();
-        wiring.on(&self.sets, move |change| match change {
+        builder.watches(&self.sets, move |change| match change {
             Change::Added(set) | Change::Deleted(set) => bindings_of(&bound, &set.name_any()),
             Change::Updated { .. } => Vec::new(),
         });
@@ -76,7 +76,7 @@ impl Controller for SetBindingController {
         }))
     }
 
-    fn plan(observed: &Observed, _: Timestamp) -> Option<Finding> {
+    fn plan(observed: &Observed, _: Timestamp) -> Option<NewCondition> {
         let finding = finding(&observed.binding, observed.set_exists);
         let said = observed.binding.status.as_ref().and_then(|status| conditions::find(&status.conditions, BOUND));
         let is_said = |said: &Condition| {
@@ -87,25 +87,25 @@ impl Controller for SetBindingController {
         (!said.is_some_and(is_said)).then_some(finding)
     }
 
-    async fn apply(&self, _: &Observed, finding: Option<Finding>) -> Result<Option<Finding>> {
+    async fn apply(&self, _: &Observed, finding: Option<NewCondition>) -> Result<Option<NewCondition>> {
         Ok(finding)
     }
 
-    async fn report(&self, observed: &Observed, finding: Option<Finding>, now: Timestamp) -> Result<Next> {
-        let Some(finding) = finding else { return Ok(Next::Change) };
+    async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
+        let Some(finding) = finding else { return Ok(Requeue::OnChange) };
         let binding = &observed.binding;
         let mut new = ManagedClusterSetBinding::clone(binding);
         conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
         let namespace = binding.namespace().unwrap_or_default();
         let api: Api<ManagedClusterSetBinding> = Api::namespaced(self.parts.client.clone(), &namespace);
         if let Some(written) = write::patch_status(&api, binding, &new).await? {
-            self.bindings.learn(written);
+            self.bindings.record_write(written);
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 
-fn finding(binding: &ManagedClusterSetBinding, set_exists: bool) -> Finding {
+fn finding(binding: &ManagedClusterSetBinding, set_exists: bool) -> NewCondition {
     let (name, set) = (binding.name_any(), &binding.spec.cluster_set);
     let otherwise = (name != *set)
         .then(|| format!("placements go by a binding's name, here {name}: name it like the set it binds"));
@@ -114,13 +114,13 @@ fn finding(binding: &ManagedClusterSetBinding, set_exists: bool) -> Finding {
             None => format!("Placements in this namespace may choose from ManagedClusterSet {set}"),
             Some(otherwise) => format!("ManagedClusterSet {set} exists, but {otherwise}"),
         };
-        return Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, message);
+        return NewCondition::is_true(BOUND, reasons::CLUSTER_SET_BOUND, message);
     }
     let message = match otherwise {
         None => format!("ManagedClusterSet {set} does not exist: create it, or bind another one"),
         Some(otherwise) => format!("ManagedClusterSet {set} does not exist, and {otherwise}"),
     };
-    Finding::is_false(BOUND, reasons::CLUSTER_SET_NOT_FOUND, message)
+    NewCondition::is_false(BOUND, reasons::CLUSTER_SET_NOT_FOUND, message)
 }
 
 fn bindings_of(bound: &View<String>, set: &str) -> Vec<ObjectKey> {
@@ -138,7 +138,7 @@ mod tests {
         ManagedClusterSetBinding::new("ns", "s", ManagedClusterSetBindingSpec { cluster_set: "s".into() })
     }
 
-    fn plan(binding: ManagedClusterSetBinding, set_exists: bool) -> Option<Finding> {
+    fn plan(binding: ManagedClusterSetBinding, set_exists: bool) -> Option<NewCondition> {
         SetBindingController::plan(&Observed { binding: Arc::new(binding), set_exists }, now())
     }
 
@@ -151,14 +151,14 @@ mod tests {
         assert!(missing.message.contains("ManagedClusterSet s does not exist"));
     }
 
-    fn said(mut binding: ManagedClusterSetBinding, finding: Finding) -> ManagedClusterSetBinding {
+    fn said(mut binding: ManagedClusterSetBinding, finding: NewCondition) -> ManagedClusterSetBinding {
         binding.status = Some(ManagedClusterSetBindingStatus { conditions: vec![finding.at(now(), None)] });
         binding
     }
 
     #[test]
     fn what_is_said_already_is_not_said_again_be_it_without_words() {
-        let theirs = said(binding(), Finding::is_true(BOUND, reasons::CLUSTER_SET_BOUND, ""));
+        let theirs = said(binding(), NewCondition::is_true(BOUND, reasons::CLUSTER_SET_BOUND, ""));
         assert_eq!(plan(theirs.clone(), true), None);
         assert!(plan(theirs, false).is_some());
         let ours = said(binding(), plan(binding(), true).unwrap());

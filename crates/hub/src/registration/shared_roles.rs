@@ -12,7 +12,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     rbac::{REGISTRATION_CLUSTER_ROLE, WORK_CLUSTER_ROLE},
 };
-use ocm_runtime::{Cache, Change, Controller, Next, ResultExt as _, Wiring};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _};
 
 use super::{
     Parts,
@@ -66,9 +66,9 @@ impl Controller for SharedRolesController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, &'static str>) {
-        wiring.on(&self.clusters, |change| (!matches!(change, Change::Updated { .. })).then_some(KEY));
-        wiring.on(&self.roles, |change| is_shared(change.object()).then_some(KEY));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, &'static str>) {
+        builder.watches(&self.clusters, |change| (!matches!(change, Change::Updated { .. })).then_some(KEY));
+        builder.watches(&self.roles, |change| is_shared(change.object()).then_some(KEY));
     }
 
     async fn observe(&self, _: &&'static str) -> Result<Option<Observed>> {
@@ -96,8 +96,8 @@ impl Controller for SharedRolesController {
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 

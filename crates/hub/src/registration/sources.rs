@@ -19,56 +19,56 @@ use ocm_api::{
     work::v1::ManifestWork,
 };
 use ocm_runtime::{
-    Cache, Watches,
-    watch::{Scope, Watchable},
+    Cache, Informers,
+    informer::{WatchFilter, Watchable},
 };
 
 /// The metadata of a work.
 pub(crate) type WorkMeta = PartialObjectMeta<ManifestWork>;
 
-pub(crate) fn clusters(watches: &Watches) -> Cache<ManagedCluster> {
-    watches.all(Scope::all())
+pub(crate) fn clusters(watches: &Informers) -> Cache<ManagedCluster> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn sets(watches: &Watches) -> Cache<ManagedClusterSet> {
-    watches.all(Scope::all())
+pub(crate) fn sets(watches: &Informers) -> Cache<ManagedClusterSet> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn addons(watches: &Watches) -> Cache<ManagedClusterAddOn> {
-    watches.all(Scope::all())
+pub(crate) fn addons(watches: &Informers) -> Cache<ManagedClusterAddOn> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn set_bindings(watches: &Watches) -> Cache<ManagedClusterSetBinding> {
-    watches.all(Scope::all())
+pub(crate) fn set_bindings(watches: &Informers) -> Cache<ManagedClusterSetBinding> {
+    watches.all(WatchFilter::all())
 }
 
-pub(crate) fn works(watches: &Watches) -> Cache<WorkMeta> {
-    watches.metadata::<ManifestWork>(Scope::all())
+pub(crate) fn works(watches: &Informers) -> Cache<WorkMeta> {
+    watches.metadata::<ManifestWork>(WatchFilter::all())
 }
 
-pub(crate) fn cluster_roles(watches: &Watches) -> Cache<ClusterRole> {
+pub(crate) fn cluster_roles(watches: &Informers) -> Cache<ClusterRole> {
     of_clusters(watches)
 }
 
-pub(crate) fn cluster_role_bindings(watches: &Watches) -> Cache<ClusterRoleBinding> {
+pub(crate) fn cluster_role_bindings(watches: &Informers) -> Cache<ClusterRoleBinding> {
     of_clusters(watches)
 }
 
-pub(crate) fn role_bindings(watches: &Watches) -> Cache<RoleBinding> {
+pub(crate) fn role_bindings(watches: &Informers) -> Cache<RoleBinding> {
     of_clusters(watches)
 }
 
-pub(crate) fn leases(watches: &Watches) -> Cache<Lease> {
+pub(crate) fn leases(watches: &Informers) -> Cache<Lease> {
     of_clusters(watches)
 }
 
-pub(crate) fn requests(watches: &Watches) -> Cache<CertificateSigningRequest> {
+pub(crate) fn requests(watches: &Informers) -> Cache<CertificateSigningRequest> {
     of_clusters(watches)
 }
 
 /// What belongs to clusters, and not to their add-ons.
-fn of_clusters<K: Watchable>(watches: &Watches) -> Cache<K> {
-    watches.all(Scope::labelled(format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME)))
+fn of_clusters<K: Watchable>(watches: &Informers) -> Cache<K> {
+    watches.all(WatchFilter::labelled(format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME)))
 }
 
 /// The cluster that an object belongs to, as its label says; `None` for what all clusters share.

@@ -6,7 +6,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     limits::{LEASE_DURATION_SECONDS, LEASE_GRACE_FACTOR},
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 /// The condition of that type, if the cluster has it.
 pub(crate) fn condition<'a>(cluster: &'a ManagedCluster, type_: &str) -> Option<&'a Condition> {
@@ -19,7 +19,7 @@ pub(crate) fn condition_status<'a>(cluster: &'a ManagedCluster, type_: &str) -> 
 }
 
 /// The cluster with a finding among its conditions.
-pub(crate) fn with_finding(cluster: &ManagedCluster, finding: Finding, now: Timestamp) -> ManagedCluster {
+pub(crate) fn with_finding(cluster: &ManagedCluster, finding: NewCondition, now: Timestamp) -> ManagedCluster {
     let mut new = cluster.clone();
     conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
     new
@@ -27,7 +27,7 @@ pub(crate) fn with_finding(cluster: &ManagedCluster, finding: Finding, now: Time
 
 /// Whether the cluster has the same status and reason already. Another wording alone is not worth a write: a hub that
 /// takes over from another one would rewrite every cluster.
-pub(crate) fn says_already(cluster: &ManagedCluster, finding: &Finding) -> bool {
+pub(crate) fn says_already(cluster: &ManagedCluster, finding: &NewCondition) -> bool {
     condition(cluster, finding.type_)
         .is_some_and(|condition| condition.status == finding.status && condition.reason == finding.reason)
 }
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn another_wording_alone_is_no_news() {
-        let old = with_finding(&cluster("c1"), Finding::is_true("T", "R", "their words"), Timestamp::UNIX_EPOCH);
-        assert!(says_already(&old, &Finding::is_true("T", "R", "our words")));
-        assert!(!says_already(&old, &Finding::is_true("T", "Q", "their words")));
-        assert!(!says_already(&old, &Finding::is_false("T", "R", "their words")));
+        let old = with_finding(&cluster("c1"), NewCondition::is_true("T", "R", "their words"), Timestamp::UNIX_EPOCH);
+        assert!(says_already(&old, &NewCondition::is_true("T", "R", "our words")));
+        assert!(!says_already(&old, &NewCondition::is_true("T", "Q", "their words")));
+        assert!(!says_already(&old, &NewCondition::is_false("T", "R", "their words")));
     }
 }

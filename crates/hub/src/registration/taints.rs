@@ -11,7 +11,7 @@ use ocm_api::{
     conditions::{cluster::AVAILABLE, status},
     taints::{UNAVAILABLE, UNREACHABLE},
 };
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
 
 use super::{Parts, sources, status::condition_status};
 use crate::error::{Error, Result};
@@ -37,8 +37,10 @@ impl Controller for TaintController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().metadata.name.clone()).flatten());
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| {
+            concerns(change).then(|| change.object().metadata.name.clone()).flatten()
+        });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Arc<ManagedCluster>>> {
@@ -61,8 +63,8 @@ impl Controller for TaintController {
         Ok(())
     }
 
-    async fn report(&self, _: &Arc<ManagedCluster>, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Arc<ManagedCluster>, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 

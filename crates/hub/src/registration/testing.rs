@@ -6,7 +6,7 @@ use ocm_api::{
     cluster::v1::{ManagedCluster, ManagedClusterSpec},
     conditions,
 };
-use ocm_runtime::conditions::Finding;
+use ocm_runtime::conditions::NewCondition;
 
 use super::status::with_finding;
 
@@ -43,7 +43,7 @@ pub(crate) fn with_condition(
     status: &'static str,
     reason: &'static str,
 ) -> ManagedCluster {
-    with_finding(cluster, Finding { type_, status, reason, message: "m".into() }, now())
+    with_finding(cluster, NewCondition { type_, status, reason, message: "m".into() }, now())
 }
 
 /// The cluster, deleted but held by finalizers.

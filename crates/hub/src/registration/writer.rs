@@ -39,7 +39,7 @@ impl ClusterWriter {
             return Ok(None);
         }
         let _turn = self.turn(old).await?;
-        self.learn(write::patch(&self.api, old, new).await?)
+        self.recorded(write::patch(&self.api, old, new).await?)
     }
 
     /// Writes what differs in the status; `None` when nothing does.
@@ -52,7 +52,7 @@ impl ClusterWriter {
             return Ok(None);
         }
         let _turn = self.turn(old).await?;
-        self.learn(write::patch_status(&self.api, old, new).await?)
+        self.recorded(write::patch_status(&self.api, old, new).await?)
     }
 
     /// Waits until nobody else writes this cluster, and checks that nobody has since it was read.
@@ -66,10 +66,10 @@ impl ClusterWriter {
         is_current.then_some(turn).ok_or_else(|| Error::Stale { noun: write::describe(read) })
     }
 
-    fn learn(&self, written: Option<ManagedCluster>) -> Result<Option<ManagedCluster>> {
+    fn recorded(&self, written: Option<ManagedCluster>) -> Result<Option<ManagedCluster>> {
         match &written {
-            Some(cluster) if is_gone(cluster) => self.cache.forget(cluster),
-            Some(cluster) => self.cache.learn(cluster.clone()),
+            Some(cluster) if is_gone(cluster) => self.cache.record_delete(cluster),
+            Some(cluster) => self.cache.record_write(cluster.clone()),
             None => {}
         }
         Ok(written)

@@ -149,7 +149,7 @@ impl AddonWorld {
     /// What a manager or an agent says of an add-on, beside what is said already.
     pub(crate) async fn say(&self, cluster: &str, name: &str, type_: &'static str, status: &'static str) -> Result<()> {
         let mut known = self.addons(cluster).get(name).await?.status.unwrap_or_default().conditions;
-        let finding = conditions::Finding { type_, status, reason: "Said", message: String::new() };
+        let finding = conditions::NewCondition { type_, status, reason: "Said", message: String::new() };
         conditions::set(&mut known, finding, None, now());
         let patch = Patch::Merge(json!({"status": {"conditions": known}}));
         self.addons(cluster).patch_status(name, &PatchParams::default(), &patch).await?;
@@ -160,7 +160,12 @@ impl AddonWorld {
     pub(crate) async fn say_of_cluster(&self, name: &str, status: &'static str, reason: &'static str) -> Result<()> {
         let mut known = self.clusters().get(name).await?.status.unwrap_or_default().conditions;
         let type_ = "ManagedClusterConditionAvailable";
-        conditions::set(&mut known, conditions::Finding { type_, status, reason, message: "m".into() }, None, now());
+        conditions::set(
+            &mut known,
+            conditions::NewCondition { type_, status, reason, message: "m".into() },
+            None,
+            now(),
+        );
         let patch = Patch::Merge(json!({"status": {"conditions": known}}));
         self.clusters().patch_status(name, &PatchParams::default(), &patch).await?;
         Ok(())

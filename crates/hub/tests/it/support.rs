@@ -146,7 +146,7 @@ impl World {
     pub(crate) async fn say_available(&self, name: &str) -> Result<()> {
         let mut status = self.clusters().get(name).await?.status.unwrap_or_default();
         let available =
-            conditions::Finding::is_true("ManagedClusterConditionAvailable", "ManagedClusterAvailable", "ok");
+            conditions::NewCondition::is_true("ManagedClusterConditionAvailable", "ManagedClusterAvailable", "ok");
         conditions::set(&mut status.conditions, available, None, now());
         let patch = Patch::Merge(json!({"status": {"conditions": status.conditions}}));
         self.clusters().patch_status(name, &PatchParams::default(), &patch).await?;

@@ -19,8 +19,8 @@ impl Controller for Fragile {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, &'static str>) {
-        wiring.queue().add("a");
+    fn setup(&self, builder: &mut ControllerBuilder<'_, &'static str>) {
+        builder.queue().add("a");
     }
 
     async fn observe(&self, _: &&'static str) -> Result<Option<usize>, Error> {
@@ -35,9 +35,9 @@ impl Controller for Fragile {
         Ok(())
     }
 
-    async fn report(&self, look: &usize, (): (), _: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, look: &usize, (): (), _: Timestamp) -> Result<Requeue, Error> {
         _ = self.done.send(*look);
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     record::Record,
     settings::{JITTER, Settings},
 };
-use crate::{Change, Context, Watches, error::chain, watch::Scope};
+use crate::{Change, Context, Informers, error::chain, informer::WatchFilter};
 
 /// How long the work has to finish when the process is asked to end: pods are killed after half a minute.
 const GRACE: Duration = Duration::from_secs(10);
@@ -227,8 +227,8 @@ impl Bell {
     fn new(context: &Context, client: &Client, lock: &Lock) -> Self {
         let context = context.child();
         let freed = Arc::new(Notify::new());
-        let watches = Watches::new(client.clone(), context.clone());
-        let lease = watches.within::<Lease>(&lock.namespace, Scope::named(&lock.name));
+        let watches = Informers::new(client.clone(), context.clone());
+        let lease = watches.namespaced::<Lease>(&lock.namespace, WatchFilter::named(&lock.name));
         let bell = freed.clone();
         lease.subscribe(move |change| {
             let is_free = match change {

@@ -108,40 +108,40 @@ fn lock() -> Lock {
 
 /// What happened to the work, and when.
 #[derive(Debug, PartialEq, Eq)]
-enum Happening {
+enum WorkEvent {
     Began,
     WasAsked,
     WasDropped,
 }
 
 /// Tells when it is dropped.
-struct Work(mpsc::UnboundedSender<(Happening, Instant)>);
+struct Work(mpsc::UnboundedSender<(WorkEvent, Instant)>);
 
 impl Work {
-    fn tell(&self, happening: Happening) {
-        _ = self.0.send((happening, Instant::now()));
+    fn tell(&self, event: WorkEvent) {
+        _ = self.0.send((event, Instant::now()));
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.tell(Happening::WasDropped);
+        self.tell(WorkEvent::WasDropped);
     }
 }
 
-type Happenings = mpsc::UnboundedReceiver<(Happening, Instant)>;
+type Seen = mpsc::UnboundedReceiver<(WorkEvent, Instant)>;
 
 /// A candidate whose work, once asked to end, does so or does not.
-fn candidate(context: &Context, server: &Server, obeys: bool) -> Happenings {
-    let (tell, happenings) = mpsc::unbounded_channel();
+fn candidate(context: &Context, server: &Server, obeys: bool) -> Seen {
+    let (tell, seen) = mpsc::unbounded_channel();
     let (context, client) = (context.clone(), server.client());
     tokio::spawn(async move {
         let led = lead(&context, client, lock(), settings(), move |term| {
             let work = Work(tell.clone());
             async move {
-                work.tell(Happening::Began);
+                work.tell(WorkEvent::Began);
                 term.ended().await;
-                work.tell(Happening::WasAsked);
+                work.tell(WorkEvent::WasAsked);
                 if !obeys {
                     pending::<()>().await;
                 }
@@ -150,18 +150,18 @@ fn candidate(context: &Context, server: &Server, obeys: bool) -> Happenings {
         });
         led.await.unwrap();
     });
-    happenings
+    seen
 }
 
-async fn next(happenings: &mut Happenings) -> (Happening, Instant) {
-    happenings.recv().await.unwrap()
+async fn next(seen: &mut Seen) -> (WorkEvent, Instant) {
+    seen.recv().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_renews_and_releases_the_lease_at_the_end() {
     let (server, context) = (Server::default(), Context::new());
-    let mut happenings = candidate(&context, &server, true);
-    assert_eq!(next(&mut happenings).await.0, Happening::Began);
+    let mut seen = candidate(&context, &server, true);
+    assert_eq!(next(&mut seen).await.0, WorkEvent::Began);
     let first = server.record();
     assert_eq!((first.holder.as_str(), first.lasts), ("us", 15 * SECOND));
     tokio::time::sleep(60 * SECOND).await;
@@ -169,9 +169,9 @@ async fn a_leader_renews_and_releases_the_lease_at_the_end() {
     assert!(later.renewed > first.renewed && later.acquired == first.acquired && later.transitions == 0);
     assert!(context.metrics().encode().contains("ocm_leader_election_leading{lock=\"lock\"} 1"));
     context.end();
-    assert_eq!(next(&mut happenings).await.0, Happening::WasAsked);
-    assert_eq!(next(&mut happenings).await.0, Happening::WasDropped);
-    assert!(happenings.recv().await.is_none(), "the candidate has ended");
+    assert_eq!(next(&mut seen).await.0, WorkEvent::WasAsked);
+    assert_eq!(next(&mut seen).await.0, WorkEvent::WasDropped);
+    assert!(seen.recv().await.is_none(), "the candidate has ended");
     assert_eq!((server.record().holder.as_str(), server.record().lasts), ("", SECOND));
     assert!(context.metrics().encode().contains("ocm_leader_election_leading{lock=\"lock\"} 0"));
 }
@@ -179,35 +179,35 @@ async fn a_leader_renews_and_releases_the_lease_at_the_end() {
 #[tokio::test(start_paused = true)]
 async fn work_has_ended_before_a_lease_that_cannot_be_renewed_runs_out() {
     let (server, context) = (Server::default(), Context::new());
-    let mut happenings = candidate(&context, &server, false);
-    next(&mut happenings).await;
+    let mut seen = candidate(&context, &server, false);
+    next(&mut seen).await;
     tokio::time::sleep(5 * SECOND).await;
     server.state().is_down = true;
     let renewed = server.state().written.unwrap();
-    let (asked, dropped) = (next(&mut happenings).await, next(&mut happenings).await);
-    assert_eq!((asked.0, dropped.0), (Happening::WasAsked, Happening::WasDropped));
+    let (asked, dropped) = (next(&mut seen).await, next(&mut seen).await);
+    assert_eq!((asked.0, dropped.0), (WorkEvent::WasAsked, WorkEvent::WasDropped));
     let slack = Duration::from_millis(10);
     assert!(asked.1 <= renewed + settings().renew_deadline() + slack, "{:?}", asked.1 - renewed);
     assert!(dropped.1 <= renewed + settings().finish_deadline() + slack, "{:?}", dropped.1 - renewed);
 
     server.state().is_down = false;
-    assert_eq!(next(&mut happenings).await.0, Happening::Began, "it leads again");
+    assert_eq!(next(&mut seen).await.0, WorkEvent::Began, "it leads again");
     assert_eq!(server.record().transitions, 0, "nobody else did meanwhile");
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_is_broken_off_when_another_holder_shows_up() {
     let (server, context) = (Server::default(), Context::new());
-    let mut happenings = candidate(&context, &server, false);
-    next(&mut happenings).await;
+    let mut seen = candidate(&context, &server, false);
+    next(&mut seen).await;
     server.hold("them");
     let taken = server.state().written.unwrap();
-    let (happening, at) = next(&mut happenings).await;
-    assert_eq!(happening, Happening::WasDropped, "it is not asked to finish");
+    let (event, at) = next(&mut seen).await;
+    assert_eq!(event, WorkEvent::WasDropped, "it is not asked to finish");
     assert!(at <= taken + 3 * SECOND, "the next renewal tells");
     assert_eq!(server.record().holder, "them");
-    let (again, at) = next(&mut happenings).await;
-    assert_eq!(again, Happening::Began, "they never renew");
+    let (again, at) = next(&mut seen).await;
+    assert_eq!(again, WorkEvent::Began, "they never renew");
     assert!(at >= taken + 15 * SECOND);
     assert_eq!(server.record().transitions, 1);
 }
@@ -224,13 +224,13 @@ async fn work_that_fails_ends_the_candidacy_and_releases_the_lease() {
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_work_that_was_broken_off_is_left_to_run_out() {
     let (server, context) = (Server::default(), Context::new());
-    let mut happenings = candidate(&context, &server, false);
-    next(&mut happenings).await;
+    let mut seen = candidate(&context, &server, false);
+    next(&mut seen).await;
     context.end();
     let asked = Instant::now();
-    while next(&mut happenings).await.0 != Happening::WasDropped {}
+    while next(&mut seen).await.0 != WorkEvent::WasDropped {}
     assert!(asked.elapsed() <= 11 * SECOND, "a pod has half a minute");
-    assert!(happenings.recv().await.is_none(), "the candidate has ended");
+    assert!(seen.recv().await.is_none(), "the candidate has ended");
     assert_eq!(server.record().holder, "us");
 }
 
@@ -238,12 +238,12 @@ async fn the_lease_of_work_that_was_broken_off_is_left_to_run_out() {
 async fn a_candidate_that_ends_releases_a_lease_it_may_have_got_unawares() {
     let (server, context) = (Server::default(), Context::new());
     server.state().is_mute = true;
-    let mut happenings = candidate(&context, &server, true);
+    let mut seen = candidate(&context, &server, true);
     // The try has been given up, and the candidate waits for the next.
     tokio::time::sleep(settings().patience() + SECOND).await;
     assert_eq!(server.record().holder, "us");
     server.state().is_mute = false;
     context.end();
-    assert!(happenings.recv().await.is_none(), "it never led");
+    assert!(seen.recv().await.is_none(), "it never led");
     assert_eq!(server.record().holder, "");
 }

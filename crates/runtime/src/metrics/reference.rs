@@ -73,13 +73,13 @@ pub(super) const WATCH_OBJECTS: About = About {
     kind: Kind::Gauge,
     labels: &[KIND],
     help: "Objects of the kind in memory",
-    note: "Watches of one kind with other selectors, or at another API server, are added up.",
+    note: "Informers of one kind with other selectors, or at another API server, are added up.",
 };
 pub(super) const WATCH_FAILURES: About = About {
     name: "ocm_watch_failures",
     kind: Kind::Counter,
     labels: &[KIND],
-    help: "Watches that failed and were tried again",
+    help: "Informers that failed and were tried again",
     note: "One now and then is normal: API servers end watches that have become too old.",
 };
 pub(super) const WRITES: About = About {

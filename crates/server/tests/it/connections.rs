@@ -12,7 +12,7 @@ use kube::{
     api::PostParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use ocm_runtime::{Cache, Context, ObjectKey, Watches, client::Endpoint, watch::Scope};
+use ocm_runtime::{Cache, Context, Informers, ObjectKey, client::Endpoint, informer::WatchFilter};
 use ocm_testing::{ControlPlane, eventually, fixture, unique};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
@@ -42,12 +42,12 @@ async fn counting_proxy(plane: &'static ControlPlane) -> anyhow::Result<(Config,
     Ok((config, count))
 }
 
-async fn synced(cache: &Cache<ConfigMap>, watches: &Watches) {
+async fn synced(cache: &Cache<ConfigMap>, watches: &Informers) {
     cache.synced().await;
-    watches.all::<Secret>(Scope::all()).synced().await;
-    watches.all::<Service>(Scope::all()).synced().await;
-    watches.all::<Namespace>(Scope::all()).synced().await;
-    watches.all::<ServiceAccount>(Scope::all()).synced().await;
+    watches.all::<Secret>(WatchFilter::all()).synced().await;
+    watches.all::<Service>(WatchFilter::all()).synced().await;
+    watches.all::<Namespace>(WatchFilter::all()).synced().await;
+    watches.all::<ServiceAccount>(WatchFilter::all()).synced().await;
 }
 
 async fn create_config_map(client: &Client, name: &str) -> anyhow::Result<()> {
@@ -62,8 +62,8 @@ async fn watches_and_requests_of_one_identity_share_a_connection() -> anyhow::Re
     let (config, connections) = counting_proxy(fixture::get().managed2).await?;
     let endpoint = Endpoint::new(&config)?;
     let (client, context) = (endpoint.client("test/1")?, Context::new());
-    let watches = Watches::new(client.clone(), context.clone());
-    let cache = watches.all::<ConfigMap>(Scope::all());
+    let watches = Informers::new(client.clone(), context.clone());
+    let cache = watches.all::<ConfigMap>(WatchFilter::all());
     synced(&cache, &watches).await;
     let names: Vec<_> = (0..100).map(|_| unique("one-connection")).collect();
     try_join_all(names.iter().map(|name| create_config_map(&client, name))).await?;

@@ -10,8 +10,8 @@ use ocm_api::{
     work::v1::ManifestWork,
 };
 use ocm_runtime::{
-    Class, Classified as _, Error, Next, ObjectKey,
-    conditions::Finding,
+    Class, Classified as _, Error, ObjectKey, Requeue,
+    conditions::NewCondition,
     error::{chain, found},
     write,
 };
@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// Condition `RegistrationApplied`; `None` to leave it as it is.
-    pub(super) registration: Option<Finding>,
+    pub(super) registration: Option<NewCondition>,
     /// The agent's identities; `None` to leave them as they are.
     pub(super) registrations: Option<Vec<RegistrationConfig>>,
     pub(super) deployed: Deployed,
@@ -55,13 +55,13 @@ pub(super) enum Deployed {
 
 impl Applied {
     /// When to look again without a change.
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> Requeue {
         let rights_failed = self.registration.as_ref().is_some_and(|finding| finding.reason == SET_PERMISSION_FAILED);
         if rights_failed || matches!(self.deployed, Deployed::Failed(_)) {
-            return Next::RetryWithin(RETRY);
+            return Requeue::BackOffWithin(RETRY);
         }
         let is_served = self.registration.is_some() || !matches!(self.deployed, Deployed::Nothing);
-        if is_served { Next::After(CHECK_AGAIN) } else { Next::Change }
+        if is_served { Requeue::After(CHECK_AGAIN) } else { Requeue::OnChange }
     }
 }
 
@@ -135,7 +135,7 @@ impl AddonController {
             },
         };
         info!(work = %ObjectKey::of(&work), manifests = work.spec.workload.manifests.len(), "wrote a work");
-        cache.learn(work.clone());
+        cache.record_write(work.clone());
         Ok(Some(work))
     }
 }

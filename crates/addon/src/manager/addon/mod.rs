@@ -28,7 +28,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::Timestamp;
 use kube::Client;
 use ocm_api::{cluster::v1::ManagedCluster, labels, work::v1::ManifestWork};
-use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, error::found, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, error::found, write};
 
 use self::{
     apply::Applied,
@@ -58,9 +58,9 @@ impl AddonController {
     }
 
     /// A new cluster, or one that changed in a way that matters to the add-on.
-    fn wire_clusters(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+    fn wire_clusters(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let served = self.served.clone();
-        wiring.on(&self.clusters, move |change| {
+        builder.watches(&self.clusters, move |change| {
             let cluster = change.object().metadata.name.clone().unwrap_or_default();
             let concerned = served.iter().filter(|(_, served)| concerns(served, change));
             concerned.map(|(addon, _)| ObjectKey::new(&*cluster, addon)).collect::<Vec<_>>()
@@ -76,12 +76,12 @@ impl Controller for AddonController {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
-        self.trigger.connect(wiring.queue());
-        self.wire_clusters(wiring);
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+        self.trigger.connect(builder.queue());
+        self.wire_clusters(builder);
         for served in self.served.values() {
-            wiring.on(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
-            wiring.on(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
+            builder.watches(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
+            builder.watches(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
         }
     }
 
@@ -97,13 +97,13 @@ impl Controller for AddonController {
         self.write(observed, plan).await
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, Error> {
         let next = applied.next();
         let new = report::with_status(observed, applied, now);
         let api = kube::Api::namespaced(self.client.clone(), &observed.key.namespace);
         // Fine when the add-on is gone by now.
         if let Some(Some(written)) = found(write::patch_status(&api, &*observed.addon, &new).await)? {
-            observed.served.addons.learn(written);
+            observed.served.addons.record_write(written);
         }
         Ok(next)
     }

@@ -49,7 +49,7 @@ mod tests {
     use std::sync::Arc;
 
     use ocm_api::addon::v1alpha1::KubeClientDriver;
-    use ocm_runtime::conditions::Finding;
+    use ocm_runtime::conditions::NewCondition;
 
     use super::{
         super::{
@@ -75,7 +75,7 @@ mod tests {
         let available = again.with_status(|status| {
             status
                 .conditions
-                .push(Finding::is_true("Available", "ManagedClusterAddOnLeaseUpdated", "").at(now(), None));
+                .push(NewCondition::is_true("Available", "ManagedClusterAddOnLeaseUpdated", "").at(now(), None));
         });
         assert!(!is_news(&second, &available.addon));
     }
@@ -87,7 +87,7 @@ mod tests {
             observed().with_status(|status| status.kube_client_driver = Some(KubeClientDriver::Token)),
             observed().with_status(|status| status.registrations.push(Default::default())),
             observed().with_status(|status| {
-                status.conditions.push(Finding::is_false(REGISTRATION_APPLIED, "R", "").at(now(), None));
+                status.conditions.push(NewCondition::is_false(REGISTRATION_APPLIED, "R", "").at(now(), None));
             }),
             observed().with_status(|_| {}).deleting(),
             observed().with_status(|_| {}).with_addon(|addon| addon.metadata.generation = Some(2)),

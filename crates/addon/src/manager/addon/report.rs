@@ -11,7 +11,7 @@ use ocm_api::{
     },
     work::v1::ManifestWork,
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 use super::{
     apply::{Applied, Deployed},
@@ -45,7 +45,7 @@ fn say_deployed(status: &mut ManagedClusterAddOnStatus, deployed: Deployed, obse
     let verdict = match deployed {
         Deployed::Nothing => return,
         Deployed::Failed(reason) | Deployed::Waiting(reason) => {
-            Verdict::Say(Finding::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, reason))
+            Verdict::Say(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, reason))
         }
         Deployed::Works(works) => verdict(&works),
     };
@@ -66,7 +66,7 @@ fn say_deployed(status: &mut ManagedClusterAddOnStatus, deployed: Deployed, obse
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// This.
-    Say(Finding),
+    Say(NewCondition),
     /// Nothing before the cluster's agent has looked at all of them.
     Wait,
 }
@@ -77,15 +77,17 @@ fn verdict(works: &[ManifestWork]) -> Verdict {
     }
     let failed = works.iter().find(|work| applied(work).is_some_and(|applied| applied.status != status::TRUE));
     Verdict::Say(match failed {
-        _ if works.is_empty() => {
-            Finding::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "The add-on has no objects for this cluster.")
-        }
-        None => Finding::is_true(
+        _ if works.is_empty() => NewCondition::is_true(
+            MANIFEST_APPLIED,
+            MANIFEST_APPLIED_REASON,
+            "The add-on has no objects for this cluster.",
+        ),
+        None => NewCondition::is_true(
             MANIFEST_APPLIED,
             MANIFEST_APPLIED_REASON,
             "The add-on's objects are applied on the managed cluster.",
         ),
-        Some(work) => Finding::is_false(MANIFEST_APPLIED, MANIFEST_APPLIED_FAILED, failure(work)),
+        Some(work) => NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_APPLIED_FAILED, failure(work)),
     })
 }
 
@@ -103,7 +105,7 @@ pub(super) fn applied(work: &ManifestWork) -> Option<&Condition> {
 
 /// Sets a condition, unless it says so already. Where all is well another wording alone is not worth a write: a manager
 /// that takes over from one of OCM's would write every add-on.
-fn say(conditions: &mut Vec<Condition>, finding: Finding, now: Timestamp) {
+fn say(conditions: &mut Vec<Condition>, finding: NewCondition, now: Timestamp) {
     let is_same = |known: &Condition| known.status == finding.status && known.reason == finding.reason;
     let is_said = conditions::find(conditions, finding.type_).is_some_and(is_same) && finding.status == status::TRUE;
     if !is_said {

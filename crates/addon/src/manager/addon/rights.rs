@@ -5,14 +5,14 @@ use ocm_api::{
     conditions::addon::REGISTRATION_APPLIED,
     reasons::addon::{NIL_REGISTRATION, PERMISSION_CONFIG_PENDING, SET_PERMISSION_APPLIED, SET_PERMISSION_FAILED},
 };
-use ocm_runtime::{Class, Classified as _, Error, conditions::Finding, error::chain};
+use ocm_runtime::{Class, Classified as _, Error, conditions::NewCondition, error::chain};
 
 use super::{AddonController, memory::Granted, observe::Observed, registration::Wanted};
 use crate::{Grant, PermissionError, Registration};
 
 impl AddonController {
     /// Sets up what the agent may do on the hub, unless that was done not long ago.
-    pub(super) async fn grant(&self, observed: &Observed, wanted: &Wanted) -> Result<Finding, Error> {
+    pub(super) async fn grant(&self, observed: &Observed, wanted: &Wanted) -> Result<NewCondition, Error> {
         let registration = observed.served.options.registration.as_ref();
         let Some(permissions) = registration.and_then(Registration::permission_config) else {
             return Ok(granted());
@@ -32,14 +32,14 @@ impl AddonController {
     }
 }
 
-fn finding(outcome: Result<(), PermissionError>, wanted: &Wanted) -> Result<Finding, Error> {
+fn finding(outcome: Result<(), PermissionError>, wanted: &Wanted) -> Result<NewCondition, Error> {
     match outcome {
         Ok(()) => Ok(granted()),
         Err(PermissionError::Api(error)) if error.class() == Class::Conflict => Err(error),
         Err(error @ PermissionError::SubjectNotReady) => {
             let reason = wanted.fault.clone().unwrap_or_else(|| error.to_string());
             let message = format!("The agent gets its rights on the hub later: {reason}.");
-            Ok(Finding::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
+            Ok(NewCondition::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
         }
         Err(error) => {
             let message = format!("The agent's rights on the hub could not be set up: {}.", chain(&error));
@@ -48,16 +48,16 @@ fn finding(outcome: Result<(), PermissionError>, wanted: &Wanted) -> Result<Find
     }
 }
 
-fn granted() -> Finding {
+fn granted() -> NewCondition {
     let message = "The agent's identity on the hub and its rights are set up.";
-    Finding::is_true(REGISTRATION_APPLIED, SET_PERMISSION_APPLIED, message)
+    NewCondition::is_true(REGISTRATION_APPLIED, SET_PERMISSION_APPLIED, message)
 }
 
-pub(super) fn not_needed() -> Finding {
+pub(super) fn not_needed() -> NewCondition {
     let message = "The add-on's agent needs no identity on the hub.";
-    Finding::is_true(REGISTRATION_APPLIED, NIL_REGISTRATION, message)
+    NewCondition::is_true(REGISTRATION_APPLIED, NIL_REGISTRATION, message)
 }
 
-pub(super) fn failed(message: String) -> Finding {
-    Finding::is_false(REGISTRATION_APPLIED, SET_PERMISSION_FAILED, message)
+pub(super) fn failed(message: String) -> NewCondition {
+    NewCondition::is_false(REGISTRATION_APPLIED, SET_PERMISSION_FAILED, message)
 }

@@ -14,7 +14,7 @@ use ocm_api::{
     labels,
     work::v1::{Manifest, ManifestWork},
 };
-use ocm_runtime::{Cache, ObjectKey, conditions::Finding};
+use ocm_runtime::{Cache, ObjectKey, conditions::NewCondition};
 use serde_json::{Value, json};
 
 use super::observe::{Observed, Rendered};
@@ -97,7 +97,7 @@ pub(super) fn work(applied: Option<&'static str>) -> ManifestWork {
     work.labels_mut().insert(labels::ADDON_NAME.into(), "hello".into());
     work.metadata.generation = Some(2);
     if let Some(status) = applied {
-        let finding = Finding { type_: "Applied", status, reason: "R", message: "its agent says so".into() };
+        let finding = NewCondition { type_: "Applied", status, reason: "R", message: "its agent says so".into() };
         work.status.get_or_insert_default().conditions = vec![finding.at(now(), Some(2))];
     }
     work

@@ -14,7 +14,9 @@ use ocm_api::{
     leases, limits,
     reasons::addon::{LEASE_NOT_FOUND, LEASE_UPDATE_STOPPED, LEASE_UPDATED},
 };
-use ocm_runtime::{Cache, Change, Controller, Error, Next, ObjectKey, Wiring, conditions::Finding, write};
+use ocm_runtime::{
+    Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, conditions::NewCondition, write,
+};
 
 use super::{Settings, Sites, target::Place};
 use crate::registration::certificate::set_condition;
@@ -79,15 +81,15 @@ impl Controller for AddOnHealth {
     const NAME: &'static str = "addon-health";
     type Key = ObjectKey;
     type Observed = Observed;
-    type Plan = Finding;
-    type Applied = Finding;
+    type Plan = NewCondition;
+    type Applied = NewCondition;
     type Error = Error;
 
     /// The first look is a period away: by then its manager has said how the add-on's health is told, and its agent may
     /// have come up.
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
-        let (queue, period) = (wiring.queue(), self.settings.lease_period);
-        wiring.on(&self.addons, move |change| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+        let (queue, period) = (builder.queue(), self.settings.lease_period);
+        builder.watches(&self.addons, move |change| {
             let matters = match change {
                 Change::Added(addon) => looked_for(addon).is_some(),
                 Change::Updated { old, new } => looked_for(new).is_some() && looked_for(old) != looked_for(new),
@@ -107,28 +109,28 @@ impl Controller for AddOnHealth {
         Ok(Some(Observed { key: key.clone(), addon, heartbeat }))
     }
 
-    fn plan(observed: &Observed, now: Timestamp) -> Finding {
+    fn plan(observed: &Observed, now: Timestamp) -> NewCondition {
         finding(&observed.key.name, &Place::of(&observed.addon), observed.heartbeat, now)
     }
 
-    async fn apply(&self, _: &Observed, finding: Finding) -> Result<Finding, Error> {
+    async fn apply(&self, _: &Observed, finding: NewCondition) -> Result<NewCondition, Error> {
         Ok(finding)
     }
 
-    async fn report(&self, observed: &Observed, finding: Finding, now: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, observed: &Observed, finding: NewCondition, now: Timestamp) -> Result<Requeue, Error> {
         let addons = Api::namespaced(self.hub.clone(), &self.settings.cluster);
         set_condition(&addons, &self.addons, &observed.key, finding, now).await?;
-        Ok(Next::After(self.settings.lease_period))
+        Ok(Requeue::After(self.settings.lease_period))
     }
 }
 
-fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp) -> Finding {
+fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp) -> NewCondition {
     let lease = format!("lease {}/{addon}", place.namespace);
     match heartbeat {
-        Heartbeat::Missing => Finding::is_unknown(AVAILABLE, LEASE_NOT_FOUND, missing(addon, place)),
+        Heartbeat::Missing => NewCondition::is_unknown(AVAILABLE, LEASE_NOT_FOUND, missing(addon, place)),
         Heartbeat::At(Some(renewed)) if now < end_of(renewed) => {
             let message = format!("Add-on {addon} is available: its agent renews {lease}");
-            Finding::is_true(AVAILABLE, LEASE_UPDATED, message)
+            NewCondition::is_true(AVAILABLE, LEASE_UPDATED, message)
         }
         Heartbeat::At(renewed) => {
             // Not since when: the time of an agent whose clock is slow changes with every renewal.
@@ -138,7 +140,7 @@ fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp)
                  the clocks of their nodes",
                 place.namespace
             );
-            Finding::is_false(AVAILABLE, LEASE_UPDATE_STOPPED, message)
+            NewCondition::is_false(AVAILABLE, LEASE_UPDATE_STOPPED, message)
         }
     }
 }
@@ -167,7 +169,7 @@ fn end_of(renewed: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use ocm_api::addon::v1alpha1::{HealthCheck, ManagedClusterAddOnStatus};
-    use ocm_runtime::{Context, Watches};
+    use ocm_runtime::{Context, Informers};
 
     use super::*;
     use crate::{
@@ -221,7 +223,7 @@ mod tests {
     /// What is asked of hub, managed and management cluster about the lease of an add-on that has none.
     async fn asked_for(addon: &str, place: &Place<'_>) -> [Vec<String>; 3] {
         let mocks: [Mock; 3] = std::array::from_fn(|_| Mock::answering(vec![not_found()]));
-        let [hub, managed, management] = mocks.each_ref().map(|mock| Watches::new(mock.client(), Context::new()));
+        let [hub, managed, management] = mocks.each_ref().map(|mock| Informers::new(mock.client(), Context::new()));
         let sites = Sites { managed, management };
         let health = AddOnHealth::new(hub.client().clone(), Cache::default(), sites, Arc::new(settings()));
         assert_eq!(health.heartbeat(addon, place).await.unwrap(), Heartbeat::Missing);

@@ -28,7 +28,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{Api, Client};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
-use ocm_runtime::{Cache, Context, Watches, error::chain, watch::Scope};
+use ocm_runtime::{Cache, Context, Informers, error::chain, informer::WatchFilter};
 use tokio::sync::watch as signal;
 use tracing::{Instrument as _, Span, debug, info, warn};
 
@@ -60,13 +60,13 @@ pub(crate) struct Settings {
 /// The clusters on which the agents of add-ons run.
 #[derive(Clone)]
 pub(crate) struct Sites {
-    pub(crate) managed: Watches,
+    pub(crate) managed: Informers,
     /// The cluster that this agent runs on.
-    pub(crate) management: Watches,
+    pub(crate) management: Informers,
 }
 
 impl Sites {
-    fn watches(&self, site: Site) -> &Watches {
+    fn watches(&self, site: Site) -> &Informers {
         match site {
             Site::Managed => &self.managed,
             Site::Management => &self.management,
@@ -79,18 +79,18 @@ impl Sites {
 }
 
 /// Starts the controllers as soon as the hub has let the cluster in and serves add-ons; they end with `context`.
-pub(crate) fn start(context: &Context, hub: &Watches, sites: Sites, settings: Settings) {
+pub(crate) fn start(context: &Context, hub: &Informers, sites: Sites, settings: Settings) {
     let (part, hub) = (context.clone(), hub.clone());
     let starting = async move {
-        accepted(&hub.all(Scope::named(&settings.cluster))).await;
+        accepted(&hub.all(WatchFilter::named(&settings.cluster))).await;
         served(&hub, &settings.cluster).await;
         run(&part, &hub, sites, settings);
     };
     context.spawn(starting.instrument(Span::current()));
 }
 
-fn run(context: &Context, hub: &Watches, sites: Sites, settings: Settings) {
-    let addons: Cache<ManagedClusterAddOn> = hub.within(&settings.cluster, Scope::all());
+fn run(context: &Context, hub: &Informers, sites: Sites, settings: Settings) {
+    let addons: Cache<ManagedClusterAddOn> = hub.namespaced(&settings.cluster, WatchFilter::all());
     let (requests, settings) = (Requests::of(hub, &settings.cluster), Arc::new(settings));
     context.run(AddOnHealth::new(hub.client().clone(), addons.clone(), sites.clone(), settings.clone()), WORKERS);
     context.run(Registrations::new(context, requests, addons, sites, settings), WORKERS);
@@ -112,7 +112,7 @@ async fn accepted(clusters: &Cache<ManagedCluster>) {
 }
 
 /// Waits until the hub lets the agent list add-ons. Their CRD may be installed later, or never.
-async fn served(hub: &Watches, cluster: &str) {
+async fn served(hub: &Informers, cluster: &str) {
     let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client().clone(), cluster);
     let mut pause = FIRST_PAUSE;
     while let Err(error) = list_one(&addons).await {
@@ -145,7 +145,7 @@ mod tests {
         let list = json!({"metadata": {"resourceVersion": "1"}, "items": []});
         let mock = Mock::answering(vec![refusal(403), refusal(404), refusal(404), refusal(500), (200, list)]);
         let start = tokio::time::Instant::now();
-        served(&Watches::new(mock.client(), Context::new()), "cluster1").await;
+        served(&Informers::new(mock.client(), Context::new()), "cluster1").await;
         assert_eq!(mock.asked().len(), 5);
         assert_eq!(start.elapsed().as_secs(), 1 + 2 + 4 + 8);
     }
@@ -161,7 +161,7 @@ mod tests {
         };
         let clusters = |list: Value| {
             let mock = Mock::default().listing("/apis/cluster.open-cluster-management.io/v1/managedclusters", &list);
-            Watches::new(mock.client(), Context::new()).all(Scope::named("cluster1"))
+            Informers::new(mock.client(), Context::new()).all(WatchFilter::named("cluster1"))
         };
         accepted(&clusters(cluster("True"))).await;
         let denied = clusters(cluster("False"));

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::ObjectMeta};
 use ocm_api::addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn};
 use ocm_runtime::{
-    Cache, Change, Class, Classified, Context, Controller, Next, ObjectKey, Wiring, conditions::Finding, error::found,
-    write,
+    Cache, Change, Class, Classified, Context, Controller, ControllerBuilder, ObjectKey, Requeue,
+    conditions::NewCondition, error::found, write,
 };
 use tracing::{info, info_span};
 
@@ -108,7 +108,7 @@ impl Registrations {
             return Ok(());
         };
         let is_dropped = self.settings.due(&patched) == Due::Driver;
-        self.addons.learn(patched);
+        self.addons.record_write(patched);
         if is_dropped { Err(RegistrationError::DriverDropped(ObjectKey::of(addon))) } else { Ok(()) }
     }
 
@@ -173,9 +173,9 @@ impl Controller for Registrations {
     type Applied = ();
     type Error = RegistrationError;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let settings = self.settings.clone();
-        wiring.on(&self.addons, move |change| {
+        builder.watches(&self.addons, move |change| {
             let matters = match change {
                 Change::Updated { old, new } => settings.due(old) != settings.due(new),
                 Change::Added(_) | Change::Deleted(_) => true,
@@ -210,13 +210,13 @@ impl Controller for Registrations {
     }
 
     /// Says what went wrong with one of the certificates, and that nothing does any more.
-    async fn report(&self, observed: &Observed, (): (), now: Timestamp) -> Result<Next, RegistrationError> {
+    async fn report(&self, observed: &Observed, (): (), now: Timestamp) -> Result<Requeue, RegistrationError> {
         let key = &observed.key;
-        let is_news = |verdict: &Finding| verdict.status != "True" || certificate::is_in_doubt(&self.addons, key);
+        let is_news = |verdict: &NewCondition| verdict.status != "True" || certificate::is_in_doubt(&self.addons, key);
         if let Some(verdict) = self.running.verdict(key).filter(is_news) {
             certificate::set_condition(&self.addons_on_hub(), &self.addons, key, verdict, now).await?;
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use ocm_runtime::{Context, ObjectKey, conditions::Finding};
+use ocm_runtime::{Context, ObjectKey, conditions::NewCondition};
 
 use super::target::Target;
 use crate::registration::certificate::Outcomes;
@@ -59,12 +59,12 @@ impl Running {
     }
 
     /// What there is to say of the certificates of an add-on.
-    pub(super) fn verdict(&self, key: &ObjectKey) -> Option<Finding> {
+    pub(super) fn verdict(&self, key: &ObjectKey) -> Option<NewCondition> {
         self.lock().get(key)?.outcomes.verdict()
     }
 
     /// Takes in why a registration of an add-on gets no certificate, or that every one does.
-    pub(super) fn refuse(&self, key: &ObjectKey, refusal: Option<Finding>) {
+    pub(super) fn refuse(&self, key: &ObjectKey, refusal: Option<NewCondition>) {
         self.change(key, |addon| addon.outcomes.refuse(refusal));
     }
 

@@ -9,9 +9,9 @@ use k8s_openapi::{
 use kube::{Api, Client, api::ObjectMeta};
 use ocm_api::{conditions, labels, signers};
 use ocm_runtime::{
-    Cache, Watches,
+    Cache, Informers,
+    informer::{View, WatchFilter},
     pki::{PrivateKey, RequestError},
-    watch::{Scope, View},
 };
 
 use super::wanted::{Wanted, party};
@@ -76,8 +76,8 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Those of `cluster`.
-    pub(crate) fn of(hub: &Watches, cluster: &str) -> Self {
-        let cache = hub.all(Scope::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)));
+    pub(crate) fn of(hub: &Informers, cluster: &str) -> Self {
+        let cache = hub.all(WatchFilter::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)));
         let parties = cache.view(|request| Some(party(request).map(str::to_owned)));
         Self { hub: hub.client().clone(), cache, parties }
     }

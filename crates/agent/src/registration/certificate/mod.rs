@@ -27,10 +27,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use kube::{Api, Client};
 use ocm_runtime::{
-    Cache, Change, Class, Classified, Controller, Next, ObjectKey, Watches, Wiring,
-    conditions::Finding,
+    Cache, Change, Class, Classified, Controller, ControllerBuilder, Informers, ObjectKey, Requeue,
+    conditions::NewCondition,
+    informer::WatchFilter,
     pki::{PrivateKey, RequestError},
-    watch::Scope,
     write,
 };
 use tracing::{info, warn};
@@ -82,26 +82,26 @@ pub(crate) struct Certificate {
     /// The secret as created, until the watch brings it.
     created: Arc<Mutex<Option<Arc<Secret>>>>,
     /// What is still to be said in the condition.
-    unreported: Mutex<Option<Finding>>,
+    unreported: Mutex<Option<NewCondition>>,
 }
 
 /// What came of a plan.
 pub(crate) struct Applied {
-    finding: Option<Finding>,
+    finding: Option<NewCondition>,
     failure: Option<CertificateError>,
-    next: Next,
+    next: Requeue,
 }
 
 impl Applied {
-    fn done(finding: Finding) -> Self {
-        Self { finding: Some(finding), failure: None, next: Next::Change }
+    fn done(finding: NewCondition) -> Self {
+        Self { finding: Some(finding), failure: None, next: Requeue::OnChange }
     }
 
-    fn failed(finding: Finding, failure: CertificateError) -> Self {
-        Self { finding: Some(finding), failure: Some(failure), next: Next::Change }
+    fn failed(finding: NewCondition, failure: CertificateError) -> Self {
+        Self { finding: Some(finding), failure: Some(failure), next: Requeue::OnChange }
     }
 
-    fn waiting(next: Next) -> Self {
+    fn waiting(next: Requeue) -> Self {
         Self { finding: None, failure: None, next }
     }
 }
@@ -111,13 +111,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A secret, by itself.
-pub(crate) fn secret_at(watches: &Watches, key: &ObjectKey) -> Cache<Secret> {
-    watches.within(&key.namespace, Scope::named(&key.name))
+pub(crate) fn secret_at(watches: &Informers, key: &ObjectKey) -> Cache<Secret> {
+    watches.namespaced(&key.namespace, WatchFilter::named(&key.name))
 }
 
 impl Certificate {
     /// The secret is kept on the cluster that `keeper` watches.
-    pub(crate) fn new(requests: Requests, keeper: &Watches, wanted: Wanted, reporting: Reporting) -> Self {
+    pub(crate) fn new(requests: Requests, keeper: &Informers, wanted: Wanted, reporting: Reporting) -> Self {
         Self {
             requests,
             keeper: keeper.client().clone(),
@@ -134,7 +134,7 @@ impl Certificate {
         lock(&self.state)
     }
 
-    fn unreported(&self) -> MutexGuard<'_, Option<Finding>> {
+    fn unreported(&self) -> MutexGuard<'_, Option<NewCondition>> {
         lock(&self.unreported)
     }
 
@@ -157,7 +157,7 @@ impl Certificate {
                 let approval = self.wanted.approval();
                 info!(request = pending.name, "asked the hub for a certificate; {approval}");
                 *self.state() = State::Pending(pending);
-                Applied::waiting(Next::Change)
+                Applied::waiting(Requeue::OnChange)
             }
             Err(error) => Applied::failed(report::create_failed(&self.wanted, &error), error),
         }
@@ -176,7 +176,7 @@ impl Certificate {
         match self.save_secret(&credentials).await {
             Ok(saved) => {
                 *lock(&self.created) = Some(Arc::new(saved.clone()));
-                self.secrets.learn(saved);
+                self.secrets.record_write(saved);
                 *self.state() = State::Idle;
                 info!(secret = %self.wanted.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
                 Ok(Applied::done(report::rotated(&self.wanted, &credentials.bundle)))
@@ -211,17 +211,17 @@ impl Controller for Certificate {
     type Applied = Applied;
     type Error = CertificateError;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let (wanted, of_request) = (self.wanted.clone(), self.wanted.secret.clone());
-        wiring.on(&self.requests.cache, move |change| {
+        builder.watches(&self.requests.cache, move |change| {
             wanted.is_asked_for_by(change.object()).then(|| of_request.clone())
         });
         let (created, of_secret) = (self.created.clone(), self.wanted.secret.clone());
-        wiring.on(&self.secrets, move |_: Change<'_, Secret>| {
+        builder.watches(&self.secrets, move |_: Change<'_, Secret>| {
             *lock(&created) = None;
             Some(of_secret.clone())
         });
-        wiring.every(RESYNC, self.wanted.secret.clone());
+        builder.every(RESYNC, self.wanted.secret.clone());
     }
 
     async fn observe(&self, _: &ObjectKey) -> Result<Option<Observed>, CertificateError> {
@@ -242,14 +242,14 @@ impl Controller for Certificate {
 
     async fn apply(&self, _: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
         Ok(match plan {
-            Plan::Wait => Applied::waiting(Next::Change),
+            Plan::Wait => Applied::waiting(Requeue::OnChange),
             Plan::Refused(refusal) => {
                 warn!("{refusal}; delete it there, and the agent asks again");
                 Applied::done(report::refused(&self.wanted, &refusal))
             }
             Plan::Keep { renew_in, bundle } => Applied {
                 finding: self.reporting.found_well(&self.wanted, report::rotated(&self.wanted, &bundle)),
-                ..Applied::waiting(Next::After(renew_in.min(RESYNC)))
+                ..Applied::waiting(Requeue::After(renew_in.min(RESYNC)))
             },
             Plan::Request => self.request().await,
             Plan::Halt => {
@@ -265,7 +265,7 @@ impl Controller for Certificate {
         })
     }
 
-    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next, CertificateError> {
+    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, CertificateError> {
         if let Some(finding) = applied.finding {
             self.reporting.learn(&self.wanted, &finding);
             *self.unreported() = Some(finding);
@@ -303,11 +303,11 @@ mod tests {
             .listing(CLUSTERS, &json!([cluster]))
             .listing(REQUESTS, &json!([]));
         let context = ocm_runtime::Context::new();
-        let (hub, now) = (Watches::new(mock.client(), context.clone()), context.clock().now());
-        let clusters = hub.all(Scope::named("cluster1"));
+        let (hub, now) = (Informers::new(mock.client(), context.clone()), context.clock().now());
+        let clusters = hub.all(WatchFilter::named("cluster1"));
         clusters.synced().await;
         let management =
-            Watches::new(Mock::default().listing("/api/v1/namespaces/agent/secrets", &json!([])).client(), context);
+            Informers::new(Mock::default().listing("/api/v1/namespaces/agent/secrets", &json!([])).client(), context);
         let certificate =
             Certificate::new(Requests::of(&hub, "cluster1"), &management, wanted(), Reporting::Cluster(clusters));
 

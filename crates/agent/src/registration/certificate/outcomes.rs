@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use ocm_runtime::{ObjectKey, conditions::Finding};
+use ocm_runtime::{ObjectKey, conditions::NewCondition};
 
 /// What is known of the certificates of an add-on. What went wrong with any of them is said, whatever became of the
 /// others. Cheap to clone.
@@ -14,9 +14,9 @@ pub(crate) struct Outcomes(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    refusal: Option<Finding>,
+    refusal: Option<NewCondition>,
     /// By the secret that holds the certificate.
-    certificates: BTreeMap<ObjectKey, Finding>,
+    certificates: BTreeMap<ObjectKey, NewCondition>,
 }
 
 impl Outcomes {
@@ -25,12 +25,12 @@ impl Outcomes {
     }
 
     /// Takes in what came of a certificate.
-    pub(super) fn learn(&self, secret: &ObjectKey, finding: Finding) {
+    pub(super) fn learn(&self, secret: &ObjectKey, finding: NewCondition) {
         self.lock().certificates.insert(secret.clone(), finding);
     }
 
     /// Takes in how a certificate was found; `false` when something came of it before.
-    pub(super) fn learn_first(&self, secret: &ObjectKey, finding: &Finding) -> bool {
+    pub(super) fn learn_first(&self, secret: &ObjectKey, finding: &NewCondition) -> bool {
         let mut known = self.lock();
         let is_first = !known.certificates.contains_key(secret);
         if is_first {
@@ -45,7 +45,7 @@ impl Outcomes {
     }
 
     /// Takes in why some certificate is refused, or that none is any more.
-    pub(crate) fn refuse(&self, refusal: Option<Finding>) {
+    pub(crate) fn refuse(&self, refusal: Option<NewCondition>) {
         self.lock().refusal = refusal;
     }
 
@@ -56,13 +56,13 @@ impl Outcomes {
     }
 
     /// What went wrong with one of them.
-    pub(super) fn failure(&self) -> Option<Finding> {
+    pub(super) fn failure(&self) -> Option<NewCondition> {
         let known = self.lock();
         known.refusal.iter().chain(known.certificates.values()).find(|finding| finding.status != "True").cloned()
     }
 
     /// What there is to say of all of them.
-    pub(crate) fn verdict(&self) -> Option<Finding> {
+    pub(crate) fn verdict(&self) -> Option<NewCondition> {
         self.failure().or_else(|| self.lock().certificates.values().next().cloned())
     }
 }
@@ -75,12 +75,12 @@ mod tests {
         ObjectKey::new("default", name)
     }
 
-    fn well(message: &str) -> Finding {
-        Finding::is_true("x", "x", message)
+    fn well(message: &str) -> NewCondition {
+        NewCondition::is_true("x", "x", message)
     }
 
-    fn failed(message: &str) -> Finding {
-        Finding::is_false("x", "x", message)
+    fn failed(message: &str) -> NewCondition {
+        NewCondition::is_false("x", "x", message)
     }
 
     fn said(outcomes: &Outcomes) -> String {

@@ -11,10 +11,10 @@ use ocm_api::{
 };
 use ocm_runtime::{
     Cache, Error, ObjectKey, conditions as set,
-    conditions::Finding,
+    conditions::NewCondition,
     error::{chain, found},
+    informer::Watchable,
     pki::Bundle,
-    watch::Watchable,
     write::{self, Writable},
 };
 
@@ -40,7 +40,7 @@ pub(crate) enum Reporting {
 
 impl Reporting {
     /// Takes in what came of the certificate.
-    pub(super) fn learn(&self, wanted: &Wanted, finding: &Finding) {
+    pub(super) fn learn(&self, wanted: &Wanted, finding: &NewCondition) {
         if let Self::AddOn(_, outcomes) = self {
             outcomes.learn(&wanted.secret, finding.clone());
         }
@@ -49,7 +49,7 @@ impl Reporting {
     /// Takes in that the certificate is well; answers with what is left to be said of it, as after a former process was
     /// killed between saving the certificate and saying so. Of the agent's own there is nothing: its first one is from a
     /// time when it could not report.
-    pub(super) fn found_well(&self, wanted: &Wanted, finding: Finding) -> Option<Finding> {
+    pub(super) fn found_well(&self, wanted: &Wanted, finding: NewCondition) -> Option<NewCondition> {
         let Self::AddOn(cache, outcomes) = self else { return None };
         let is_first = outcomes.learn_first(&wanted.secret, &finding);
         (is_first && is_in_doubt(cache, &addon_key(wanted))).then_some(finding)
@@ -60,7 +60,7 @@ impl Reporting {
         &self,
         hub: &Client,
         wanted: &Wanted,
-        finding: Finding,
+        finding: NewCondition,
         now: Timestamp,
     ) -> Result<bool, Error> {
         let cluster = wanted.cluster.as_str();
@@ -114,14 +114,14 @@ pub(crate) async fn set_condition<K: Conditioned>(
     api: &Api<K>,
     cache: &Cache<K>,
     key: &ObjectKey,
-    finding: Finding,
+    finding: NewCondition,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let Some(object) = cache.get(key) else { return Ok(cache.is_synced()) };
     let mut new = K::clone(&object);
     set::set(new.conditions_mut(), finding, None, now);
     if let Some(patched) = found(write::patch_status(api, &*object, &new).await)?.flatten() {
-        cache.learn(patched);
+        cache.record_write(patched);
     }
     Ok(true)
 }
@@ -134,30 +134,30 @@ fn subject_of(wanted: &Wanted) -> String {
     }
 }
 
-pub(super) fn rotated(wanted: &Wanted, bundle: &Bundle) -> Finding {
+pub(super) fn rotated(wanted: &Wanted, bundle: &Bundle) -> NewCondition {
     let (from, to) = (bundle.not_before(), bundle.not_after());
     let message = format!("The {} is new: it holds from {from} to {to}", subject_of(wanted));
-    Finding::is_true(ROTATED, CLIENT_CERTIFICATE_UPDATED, message)
+    NewCondition::is_true(ROTATED, CLIENT_CERTIFICATE_UPDATED, message)
 }
 
 /// No certificate, or no new one.
-pub(crate) fn failed(message: String) -> Finding {
-    Finding::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
+pub(crate) fn failed(message: String) -> NewCondition {
+    NewCondition::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
 }
 
-pub(super) fn came_to_nothing(wanted: &Wanted, cause: &Cause) -> Finding {
+pub(super) fn came_to_nothing(wanted: &Wanted, cause: &Cause) -> NewCondition {
     failed(format!("Failed to renew the {}: {cause}; the agent asks again", subject_of(wanted)))
 }
 
-pub(super) fn refused(wanted: &Wanted, refusal: &Refusal) -> Finding {
+pub(super) fn refused(wanted: &Wanted, refusal: &Refusal) -> NewCondition {
     failed(format!("No {}: {refusal}. Delete the request on the hub, and the agent asks again", subject_of(wanted)))
 }
 
-pub(super) fn create_failed(wanted: &Wanted, error: &CertificateError) -> Finding {
+pub(super) fn create_failed(wanted: &Wanted, error: &CertificateError) -> NewCondition {
     failed(format!("Failed to ask for the {}: {}; the agent tries again", subject_of(wanted), chain(error)))
 }
 
-pub(super) fn save_failed(wanted: &Wanted, error: &CertificateError) -> Finding {
+pub(super) fn save_failed(wanted: &Wanted, error: &CertificateError) -> NewCondition {
     let next = match error {
         CertificateError::Api(error) if error.is_not_found() => "create the namespace, and the agent tries again",
         _ => "the agent tries again",
@@ -166,7 +166,7 @@ pub(super) fn save_failed(wanted: &Wanted, error: &CertificateError) -> Finding 
     failed(format!("Failed to keep the {what} in secret {secret}: {}; {next}", chain(error)))
 }
 
-pub(super) fn halted(wanted: &Wanted) -> Finding {
+pub(super) fn halted(wanted: &Wanted) -> NewCondition {
     let whose = wanted.addon.as_ref().map_or("this cluster".into(), |addon| format!("add-on {addon}"));
     failed(format!(
         "The agent makes no more certificate signing requests, since the hub already holds too many of {whose}: approve \

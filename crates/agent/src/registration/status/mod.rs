@@ -20,10 +20,10 @@ use jiff::Timestamp;
 use kube::Api;
 use ocm_api::{cluster::v1::ManagedCluster, conditions};
 use ocm_runtime::{
-    Cache, Class, Classified, Context, Controller, Next, Watches, Wiring, conditions as set,
+    Cache, Class, Classified, Context, Controller, ControllerBuilder, Informers, Requeue, conditions as set,
     error::chain,
-    events::{Happening, Recorder},
-    watch::Scope,
+    events::{EventRecorder, NewEvent},
+    informer::WatchFilter,
     write,
 };
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ pub(crate) struct Status {
     clusters: Cache<ManagedCluster>,
     hub: kube::Client,
     sources: Sources,
-    recorder: Recorder,
+    recorder: EventRecorder,
     /// Since when the API server has not been healthy.
     failing_since: Mutex<Option<Instant>>,
 }
@@ -104,13 +104,13 @@ impl Status {
     /// Reports on the cluster that `managed` watches.
     pub(crate) fn new(
         context: &Context,
-        hub: &Watches,
-        managed: &Watches,
-        recorder: Recorder,
+        hub: &Informers,
+        managed: &Informers,
+        recorder: EventRecorder,
         settings: StatusSettings,
     ) -> Self {
         Self {
-            clusters: hub.all(Scope::named(&settings.cluster)),
+            clusters: hub.all(WatchFilter::named(&settings.cluster)),
             hub: hub.client().clone(),
             sources: Sources::new(context, managed, &settings),
             recorder,
@@ -134,12 +134,12 @@ impl Status {
         if let Some(happening) = availability_changed(old, &patched) {
             self.record(&patched, happening).await;
         }
-        self.clusters.learn(patched);
+        self.clusters.record_write(patched);
         Ok(())
     }
 
     /// An event is a courtesy: when it cannot be written, the status still says it.
-    async fn record(&self, cluster: &ManagedCluster, happening: Happening) {
+    async fn record(&self, cluster: &ManagedCluster, happening: NewEvent) {
         if let Err(error) = self.recorder.record(&self.settings.cluster, cluster, happening).await {
             warn!(error = %chain(&error), "cannot write the event about the cluster's availability");
         }
@@ -154,11 +154,11 @@ impl Controller for Status {
     type Applied = Option<Applied>;
     type Error = StatusError;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let key = self.settings.cluster.clone();
-        wiring.on(&self.clusters, |change| change.object().metadata.name.clone());
-        self.sources.wire(&wiring.queue(), &key);
-        wiring.every(self.settings.period, key);
+        builder.watches(&self.clusters, |change| change.object().metadata.name.clone());
+        self.sources.setup(&builder.queue(), &key);
+        builder.every(self.settings.period, key);
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>, StatusError> {
@@ -188,8 +188,13 @@ impl Controller for Status {
         Ok(Some(Applied { decision, namespaces }))
     }
 
-    async fn report(&self, observed: &Observed, applied: Option<Applied>, now: Timestamp) -> Result<Next, StatusError> {
-        let Some(Applied { decision, namespaces }) = applied else { return Ok(Next::Change) };
+    async fn report(
+        &self,
+        observed: &Observed,
+        applied: Option<Applied>,
+        now: Timestamp,
+    ) -> Result<Requeue, StatusError> {
+        let Some(Applied { decision, namespaces }) = applied else { return Ok(Requeue::OnChange) };
         let mut new = ManagedCluster::clone(&observed.cluster);
         let mut status = decision.status;
         namespaces::report(&mut status.managed_namespaces, &namespaces, now);
@@ -197,25 +202,25 @@ impl Controller for Status {
         self.patch(&observed.cluster, &new).await?;
         match namespaces.into_iter().find_map(Outcome::into_failure) {
             Some((namespace, source)) => Err(StatusError::Namespace { namespace, source }),
-            None => Ok(decision.again.map_or(Next::Change, Next::After)),
+            None => Ok(decision.again.map_or(Requeue::OnChange, Requeue::After)),
         }
     }
 }
 
 /// What to tell when the cluster has become available, or no longer is.
-fn availability_changed(old: &ManagedCluster, new: &ManagedCluster) -> Option<Happening> {
+fn availability_changed(old: &ManagedCluster, new: &ManagedCluster) -> Option<NewEvent> {
     let (before, after) = (availability(old), availability(new)?);
     if before == Some(after) {
         return None;
     }
     let name = new.metadata.name.as_deref().unwrap_or_default();
     match after {
-        conditions::status::TRUE => Some(Happening {
+        conditions::status::TRUE => Some(NewEvent {
             type_: "Normal",
             reason: "Available",
             note: format!("{name} has joined this hub, and its API server is healthy"),
         }),
-        conditions::status::FALSE => Some(Happening {
+        conditions::status::FALSE => Some(NewEvent {
             type_: "Warning",
             reason: "Unavailable",
             note: format!(

@@ -18,7 +18,7 @@ use ocm_api::{
 };
 use ocm_runtime::{
     Error, ResultExt as _, conditions as set,
-    conditions::Finding,
+    conditions::NewCondition,
     error::{chain, found},
     write,
 };
@@ -118,13 +118,15 @@ pub(crate) fn report(entries: &mut [ClusterSetManagedNamespaceConfig], outcomes:
     }
 }
 
-fn finding(result: &Result<(), Error>) -> Finding {
+fn finding(result: &Result<(), Error>) -> NewCondition {
     let type_ = managed_namespace::AVAILABLE;
     match result {
-        Ok(()) => Finding::is_true(type_, reasons::managed_namespace::APPLIED, "The namespace is there and managed"),
+        Ok(()) => {
+            NewCondition::is_true(type_, reasons::managed_namespace::APPLIED, "The namespace is there and managed")
+        }
         Err(error) => {
             let message = format!("The agent cannot set up the namespace: {}", chain(error));
-            Finding::is_false(type_, reasons::managed_namespace::APPLY_FAILED, message)
+            NewCondition::is_false(type_, reasons::managed_namespace::APPLY_FAILED, message)
         }
     }
 }

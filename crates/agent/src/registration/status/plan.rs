@@ -13,7 +13,7 @@ use ocm_api::{
     limits,
     reasons::cluster::{AVAILABLE, JOINED, KUBE_API_SERVER_UNAVAILABLE},
 };
-use ocm_runtime::{conditions as set, conditions::Finding};
+use ocm_runtime::{conditions as set, conditions::NewCondition};
 
 use super::{
     claims::ClaimRules,
@@ -71,7 +71,7 @@ pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     if is_false(&status, cluster::CLOCK_SYNCED) {
         return Plan::ClockOutOfSync;
     }
-    let joined = Finding::is_true(cluster::JOINED, JOINED, "Managed cluster joined");
+    let joined = NewCondition::is_true(cluster::JOINED, JOINED, "Managed cluster joined");
     set::set(&mut status.conditions, joined, None, now);
     let again = available(&mut status, observed, now);
     let mut namespaces = Vec::new();
@@ -90,13 +90,13 @@ fn is_false(status: &ManagedClusterStatus, type_: &str) -> bool {
 /// condition then stays as it is, and the answer is when to look again.
 fn available(status: &mut ManagedClusterStatus, observed: &Observed, now: Timestamp) -> Option<Duration> {
     let finding = match &observed.health {
-        Health::Ok => Finding::is_true(cluster::AVAILABLE, AVAILABLE, "Managed cluster is available"),
+        Health::Ok => NewCondition::is_true(cluster::AVAILABLE, AVAILABLE, "Managed cluster is available"),
         Health::Failing { .. } if observed.failing_for < limits::CLUSTER_HEALTH_FAILURE_THRESHOLD => {
             return Some(limits::CLUSTER_HEALTH_RECHECK);
         }
         Health::Failing { code, cause } => {
             let message = format!("The kube-apiserver is not ok, status code: {code}, {cause}");
-            Finding::is_false(cluster::AVAILABLE, KUBE_API_SERVER_UNAVAILABLE, message)
+            NewCondition::is_false(cluster::AVAILABLE, KUBE_API_SERVER_UNAVAILABLE, message)
         }
     };
     set::set(&mut status.conditions, finding, None, now);

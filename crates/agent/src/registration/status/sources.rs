@@ -14,9 +14,9 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::{Api, Client, core::PartialObjectMeta};
 use ocm_api::{cluster::v1alpha1::ClusterClaim, labels};
 use ocm_runtime::{
-    Cache, Change, Context, Queue, ResultExt as _, Watches,
+    Cache, Change, Context, Informers, Queue, ResultExt as _,
     error::chain,
-    watch::{Scope, Watchable},
+    informer::{WatchFilter, Watchable},
 };
 use tracing::{info, warn};
 
@@ -37,7 +37,7 @@ const RETRY: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Sources {
     context: Context,
-    managed: Watches,
+    managed: Informers,
     nodes: Cache<Node>,
     namespaces: Cache<PartialObjectMeta<Namespace>>,
     /// The label of namespaces that this hub's cluster sets want.
@@ -58,13 +58,13 @@ enum Claims {
 }
 
 impl Sources {
-    pub(super) fn new(context: &Context, managed: &Watches, settings: &StatusSettings) -> Self {
+    pub(super) fn new(context: &Context, managed: &Informers, settings: &StatusSettings) -> Self {
         let label = labels::managed_namespace(&settings.hub_hash);
         let claims = settings.claims.as_ref().map_or(Claims::Off, |_| Claims::Unknown);
         Self {
             context: context.clone(),
-            nodes: managed.all(Scope::all()),
-            namespaces: managed.metadata(Scope::labelled(format!("{label}={}", namespaces::WANTED))),
+            nodes: managed.all(WatchFilter::all()),
+            namespaces: managed.metadata(WatchFilter::labelled(format!("{label}={}", namespaces::WANTED))),
             label,
             claims: Arc::new(Mutex::new(claims)),
             managed: managed.clone(),
@@ -76,7 +76,7 @@ impl Sources {
     }
 
     /// Puts `key` into the queue at every change.
-    pub(super) fn wire(&self, queue: &Queue<String>, key: &str) {
+    pub(super) fn setup(&self, queue: &Queue<String>, key: &str) {
         self.follow(&self.nodes, queue, key, |change| match change {
             Change::Updated { old, new } => !resources::count_the_same(old, new),
             _ => true,
@@ -120,7 +120,7 @@ impl Sources {
         *self.claims.lock().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
-    /// Watches claims once the cluster knows the kind: it may be installed later, or never.
+    /// Informers claims once the cluster knows the kind: it may be installed later, or never.
     async fn find_claims(&self, queue: &Queue<String>, key: &str) {
         let mut told = false;
         loop {
@@ -141,7 +141,7 @@ impl Sources {
             };
             tokio::time::sleep(pause).await;
         }
-        let cache = self.managed.all(Scope::all());
+        let cache = self.managed.all(WatchFilter::all());
         self.follow(&cache, queue, key, |_| true);
         self.set_claims(Claims::Watched(cache));
         queue.add(key.to_owned());

@@ -1,15 +1,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use ocm_api::cluster::v1::{ClusterSetManagedNamespaceConfig, ManagedClusterStatus};
-use ocm_runtime::conditions::Finding;
+use ocm_runtime::conditions::NewCondition;
 
 use super::{claims::tests::claim, namespaces::Action, plan::Facts, resources::tests::node, *};
 
-fn finding(type_: &'static str, status: &'static str) -> Finding {
-    Finding { type_, status, reason: "Reason", message: String::new() }
+fn finding(type_: &'static str, status: &'static str) -> NewCondition {
+    NewCondition { type_, status, reason: "Reason", message: String::new() }
 }
 
-fn cluster(findings: Vec<Finding>) -> ManagedCluster {
+fn cluster(findings: Vec<NewCondition>) -> ManagedCluster {
     let mut status = ManagedClusterStatus::default();
     for finding in findings {
         set::set(&mut status.conditions, finding, None, Timestamp::UNIX_EPOCH);

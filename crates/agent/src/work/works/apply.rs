@@ -7,7 +7,7 @@ use ocm_api::{
     conditions, finalizers, reasons,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestResourceMeta, ManifestWork},
 };
-use ocm_runtime::{Class, Classified as _, Result, conditions::Finding, error::chain, write};
+use ocm_runtime::{Class, Classified as _, Result, conditions::NewCondition, error::chain, write};
 use tracing::info;
 
 use super::{
@@ -28,7 +28,7 @@ pub(in crate::work) enum Applied {
     /// There is nothing to report.
     Nothing,
     /// A condition of the work is to be set, and nothing else.
-    Said { work: Box<ManifestWork>, finding: Finding },
+    Said { work: Box<ManifestWork>, finding: NewCondition },
     /// The objects were applied as far as possible.
     Pass(Box<Pass>),
 }
@@ -62,16 +62,16 @@ pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -
     }
 }
 
-fn said(observed: &Observed, finding: Finding) -> Applied {
+fn said(observed: &Observed, finding: NewCondition) -> Applied {
     Applied::Said { work: Box::new(observed.work.as_ref().clone()), finding }
 }
 
-fn refused(reason: String) -> Finding {
-    Finding::is_false(conditions::work::APPLIED, reasons::work::APPLY_FAILED, reason)
+fn refused(reason: String) -> NewCondition {
+    NewCondition::is_false(conditions::work::APPLIED, reasons::work::APPLY_FAILED, reason)
 }
 
-fn held(reason: String) -> Finding {
-    Finding::is_false(conditions::work::DELETING, reasons::work::DELETING, reason)
+fn held(reason: String) -> NewCondition {
+    NewCondition::is_false(conditions::work::DELETING, reasons::work::DELETING, reason)
 }
 
 /// Releases what is to stay, then says on the hub that the work is being deleted, then deletes the
@@ -89,7 +89,7 @@ async fn delete(
     info!("the work was deleted, deleting what it applied");
     write::delete(&controller.applied_works(), applied).await?;
     let message = "The work is being deleted: waiting until its objects are gone from the managed cluster";
-    let finding = Finding::is_true(conditions::work::DELETING, reasons::work::DELETING, message);
+    let finding = NewCondition::is_true(conditions::work::DELETING, reasons::work::DELETING, message);
     Ok(said(observed, finding))
 }
 

@@ -17,7 +17,7 @@ use ocm_api::{
     work::v1::{AppliedManifestWork, ManifestWork},
 };
 use ocm_runtime::{
-    Change, Controller, Error, Next, Wiring,
+    Change, Controller, ControllerBuilder, Error, Requeue,
     write::{has_finalizer, is_deleting},
 };
 
@@ -52,9 +52,9 @@ impl Controller for Works {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        let queue = wiring.queue();
-        wiring.on(&self.shared.works, move |change| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        let queue = builder.queue();
+        builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
             let concerns = concerns(change);
             if concerns {
@@ -64,7 +64,7 @@ impl Controller for Works {
             concerns.then_some(name)
         });
         let prefix = components::applied_manifest_work_name(&self.shared.settings.hub_hash, "");
-        wiring.on(&self.shared.applied, move |change| {
+        builder.watches(&self.shared.applied, move |change| {
             let work = change.object().metadata.name.as_ref()?.strip_prefix(&prefix)?.to_owned();
             matches!(change, Change::Deleted(_)).then_some(work)
         });
@@ -82,7 +82,7 @@ impl Controller for Works {
         apply::apply(self, observed, plan).await
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next, Error> {
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, Error> {
         report::report(self, observed, applied, now).await
     }
 }

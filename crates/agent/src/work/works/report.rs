@@ -5,7 +5,7 @@ use ocm_api::{
     limits,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
-use ocm_runtime::{Next, Result, conditions, error::found, write};
+use ocm_runtime::{Requeue, Result, conditions, error::found, write};
 
 use super::{
     super::status,
@@ -13,28 +13,28 @@ use super::{
     apply::{Applied, Pass},
 };
 
-pub(super) async fn report(controller: &Works, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+pub(super) async fn report(controller: &Works, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
     match applied {
-        Applied::Nothing => Ok(Next::Change),
+        Applied::Nothing => Ok(Requeue::OnChange),
         Applied::Said { work, finding } => {
             let mut new = (*work).clone();
             let generation = work.metadata.generation;
             conditions::set(&mut new.status.get_or_insert_default().conditions, finding, generation, now);
             patch_work(controller, &work, &new).await?;
-            Ok(Next::Change)
+            Ok(Requeue::OnChange)
         }
         Applied::Pass(pass) => report_pass(controller, &pass, now).await,
     }
 }
 
-async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<Next> {
+async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<Requeue> {
     let work = reported(pass, now);
     let record = recorded(pass);
     let (on_hub, on_cluster) =
         tokio::join!(patch_work(controller, &pass.work, &work), patch_record(controller, &pass.record, &record));
     on_hub?;
     on_cluster?;
-    if pass.retry { Ok(Next::RetryWithin(limits::WORK_REAPPLY_MAX)) } else { Ok(Next::After(reapply_after())) }
+    if pass.retry { Ok(Requeue::BackOffWithin(limits::WORK_REAPPLY_MAX)) } else { Ok(Requeue::After(reapply_after())) }
 }
 
 /// The work with the status that follows from a pass.
@@ -69,14 +69,14 @@ fn recorded(pass: &Pass) -> AppliedManifestWork {
 
 async fn patch_work(controller: &Works, old: &ManifestWork, new: &ManifestWork) -> Result<()> {
     if let Some(Some(patched)) = found(write::patch_status(&controller.works(), old, new).await)? {
-        controller.shared.works.learn(patched);
+        controller.shared.works.record_write(patched);
     }
     Ok(())
 }
 
 async fn patch_record(controller: &Works, old: &AppliedManifestWork, new: &AppliedManifestWork) -> Result<()> {
     if let Some(Some(patched)) = found(write::patch_status(&controller.applied_works(), old, new).await)? {
-        controller.shared.applied.learn(patched);
+        controller.shared.applied.record_write(patched);
     }
     Ok(())
 }

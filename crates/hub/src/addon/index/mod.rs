@@ -21,7 +21,7 @@ use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::v1beta1::{Placement, PlacementDecision},
 };
-use ocm_runtime::{Cache, Change, Clock, ObjectKey, Watches, Wiring, queue::Key, watch::Watchable};
+use ocm_runtime::{Cache, Change, Clock, ControllerBuilder, Informers, ObjectKey, informer::Watchable, queue::Key};
 
 pub(crate) use self::query::{Progress, Sight, Wish};
 use self::state::State;
@@ -75,7 +75,7 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    pub(crate) fn new(watches: &Watches, clock: Clock) -> Self {
+    pub(crate) fn new(watches: &Informers, clock: Clock) -> Self {
         let sources = Sources {
             managements: sources::managements(watches),
             addons: sources::addons(watches),
@@ -121,11 +121,15 @@ impl Index {
 
     /// Lets a controller wait until the index is complete, and tells `listener` of everything that is there and then of
     /// every change. It must be quick and must not ask the index.
-    pub(crate) fn wire<K: Key>(&self, wiring: &mut Wiring<'_, K>, listener: impl Fn(&News) + Send + 'static) {
-        wiring.needs(&self.sources.managements);
-        wiring.needs(&self.sources.addons);
-        wiring.needs(&self.sources.placements);
-        wiring.needs(&self.sources.decisions);
+    pub(crate) fn setup<K: Key>(
+        &self,
+        builder: &mut ControllerBuilder<'_, K>,
+        listener: impl Fn(&News) + Send + 'static,
+    ) {
+        builder.waits_for(&self.sources.managements);
+        builder.waits_for(&self.sources.addons);
+        builder.waits_for(&self.sources.placements);
+        builder.waits_for(&self.sources.decisions);
         let mut listeners = lock(&self.shared.listeners);
         lock(&self.shared.state).everything().iter().for_each(&listener);
         listeners.push(Box::new(listener));

@@ -19,7 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt as _};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster, work::v1::ManifestWork};
 use ocm_runtime::{
-    Cache, Change, Class, Classified as _, Controller, Next, ObjectKey, Wiring, error::chain, watch::View, write,
+    Cache, Change, Class, Classified as _, Controller, ControllerBuilder, ObjectKey, Requeue, error::chain,
+    informer::View, write,
 };
 
 use self::{observe::Observed, plan::Plan};
@@ -57,7 +58,7 @@ pub(crate) enum Applied {
     /// The add-on is there, like this.
     Present(Arc<ManagedClusterAddOn>),
     /// There is nothing to say of it.
-    Silent(Next),
+    Silent(Requeue),
 }
 
 impl InstallationController {
@@ -82,7 +83,7 @@ impl InstallationController {
     async fn create(&self, observed: &Observed, addon: &ManagedClusterAddOn) -> Result<Applied> {
         match write::create(&self.api(&observed.key.namespace), addon).await {
             Ok(created) => {
-                self.addons.learn(created.clone());
+                self.addons.record_write(created.clone());
                 self.catch_up(observed);
                 Ok(Applied::Present(Arc::new(created)))
             }
@@ -108,13 +109,13 @@ impl InstallationController {
         if let Some(failure) = failure(&error) {
             self.index.set_failure(key, failure);
         }
-        if error.is_not_found() { Ok(Applied::Silent(Next::Retry)) } else { Err(error.into()) }
+        if error.is_not_found() { Ok(Applied::Silent(Requeue::BackOff)) } else { Err(error.into()) }
     }
 
     async fn patch(&self, old: &Arc<ManagedClusterAddOn>, new: &ManagedClusterAddOn) -> Result<Applied> {
         let written = write::patch(&self.api(&old.namespace().unwrap_or_default()), old, new).await?;
         let Some(written) = written else { return Ok(Applied::Present(old.clone())) };
-        self.addons.learn(written.clone());
+        self.addons.record_write(written.clone());
         Ok(Applied::Present(Arc::new(written)))
     }
 }
@@ -127,19 +128,19 @@ impl Controller for InstallationController {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, ObjectKey>) {
-        let queue = wiring.queue();
-        self.index.wire(wiring, move |news| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+        let queue = builder.queue();
+        self.index.setup(builder, move |news| {
             if let News::Installation(key) = news {
                 queue.add(key.clone());
             }
         });
         let index = self.index.clone();
-        wiring.on(&self.clusters, move |change| match concerned(change) {
+        builder.watches(&self.clusters, move |change| match concerned(change) {
             Some(cluster) => index.ask(|index| index.on_cluster(&cluster)),
             None => Vec::new(),
         });
-        wiring.on(&self.works, touched);
+        builder.watches(&self.works, touched);
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
@@ -152,27 +153,27 @@ impl Controller for InstallationController {
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         match plan {
-            Plan::Nothing => Ok(Applied::Silent(Next::Change)),
-            Plan::Wait(left) => Ok(Applied::Silent(Next::After(Duration::try_from(left).unwrap_or_default()))),
+            Plan::Nothing => Ok(Applied::Silent(Requeue::OnChange)),
+            Plan::Wait(left) => Ok(Applied::Silent(Requeue::After(Duration::try_from(left).unwrap_or_default()))),
             Plan::Create(addon) => self.create(observed, &addon).await,
             Plan::Delete(addon) => {
                 write::delete(&self.api(&observed.key.namespace), addon.as_ref()).await?;
-                Ok(Applied::Silent(Next::Change))
+                Ok(Applied::Silent(Requeue::OnChange))
             }
             Plan::Keep(old, new) => self.patch(&old, &new).await,
         }
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         let addon = match applied {
             Applied::Present(addon) => addon,
             Applied::Silent(next) => return Ok(next),
         };
         let new = report::reported(&addon, observed, now);
         if let Some(written) = write::patch_status(&self.api(&observed.key.namespace), addon.as_ref(), &new).await? {
-            self.addons.learn(written);
+            self.addons.record_write(written);
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{ops::Bound, sync::Arc};
 
 use kube::ResourceExt as _;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations::ADDON_HOSTING_CLUSTER};
-use ocm_runtime::{ObjectKey, watch::View};
+use ocm_runtime::{ObjectKey, informer::View};
 
 use super::InstallationController;
 use crate::addon::{

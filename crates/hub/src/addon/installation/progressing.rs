@@ -6,28 +6,28 @@ use ocm_api::{
     conditions::addon::{HOSTING_MANIFEST_APPLIED, MANIFEST_APPLIED, PROGRESSING},
     reasons::addon as reasons,
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 use super::observe::host;
 use crate::addon::{facts::Work, refusal};
 
-pub(super) fn finding(addon: &ManagedClusterAddOn, refusal: Option<&str>, works: &[Work]) -> Finding {
+pub(super) fn finding(addon: &ManagedClusterAddOn, refusal: Option<&str>, works: &[Work]) -> NewCondition {
     let unbuilt = || refusal.map(|refusal| stopped(reasons::CONFIGURATION_UNSUPPORTED, refusal));
     unsupported(addon).or_else(unbuilt).or_else(|| unapplied(addon)).or_else(|| under_way(addon, works)).unwrap_or_else(
         || stopped(reasons::COMPLETED, "Everything that belongs to the add-on is applied and available"),
     )
 }
 
-fn stopped(reason: &'static str, message: impl Into<String>) -> Finding {
-    Finding::is_false(PROGRESSING, reason, message)
+fn stopped(reason: &'static str, message: impl Into<String>) -> NewCondition {
+    NewCondition::is_false(PROGRESSING, reason, message)
 }
 
-fn going_on(message: impl Into<String>) -> Finding {
-    Finding::is_true(PROGRESSING, reasons::PROGRESSING, message)
+fn going_on(message: impl Into<String>) -> NewCondition {
+    NewCondition::is_true(PROGRESSING, reasons::PROGRESSING, message)
 }
 
 /// A configuration that the add-on does not understand.
-fn unsupported(addon: &ManagedClusterAddOn) -> Option<Finding> {
+fn unsupported(addon: &ManagedClusterAddOn) -> Option<NewCondition> {
     let supported = addon.status.as_ref().map(|status| status.supported_configs.as_slice()).unwrap_or_default();
     let kinds = addon.spec.configs.iter();
     let kinds =
@@ -42,7 +42,7 @@ fn unsupported(addon: &ManagedClusterAddOn) -> Option<Finding> {
 }
 
 /// The add-on's manager has not got to its works.
-fn unapplied(addon: &ManagedClusterAddOn) -> Option<Finding> {
+fn unapplied(addon: &ManagedClusterAddOn) -> Option<NewCondition> {
     if !has(addon, MANIFEST_APPLIED) {
         let message = "Waiting for the add-on's manager to say in condition ManifestApplied how its manifests fare";
         return Some(stopped(reasons::WAITING_FOR_MANIFEST_APPLIED, message));
@@ -55,7 +55,7 @@ fn unapplied(addon: &ManagedClusterAddOn) -> Option<Finding> {
 }
 
 /// Works that are missing, out of date, or not there yet.
-fn under_way(addon: &ManagedClusterAddOn, works: &[Work]) -> Option<Finding> {
+fn under_way(addon: &ManagedClusterAddOn, works: &[Work]) -> Option<NewCondition> {
     let is_hosted = host(addon).is_some();
     let counted: Vec<_> = works.iter().filter(|work| is_hosted || !work.is_hosted).collect();
     if counted.is_empty() {

@@ -7,7 +7,7 @@ use ocm_api::{
     conditions::addon::CONFIGURED,
     reasons::addon::{COMPLETED, CONFIGURATIONS_CONFIGURED, CONFIGURATIONS_NOT_CONFIGURED},
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 use super::{observe::Observed, progressing};
 use crate::addon::refusal;
@@ -29,16 +29,16 @@ pub(super) fn reported(addon: &ManagedClusterAddOn, observed: &Observed, now: Ti
     new
 }
 
-fn configured(refusal: Option<&str>) -> Finding {
+fn configured(refusal: Option<&str>) -> NewCondition {
     match refusal {
-        None => Finding::is_true(CONFIGURED, CONFIGURATIONS_CONFIGURED, "The add-on is configured"),
-        Some(refusal) => Finding::is_false(CONFIGURED, CONFIGURATIONS_NOT_CONFIGURED, refusal),
+        None => NewCondition::is_true(CONFIGURED, CONFIGURATIONS_CONFIGURED, "The add-on is configured"),
+        Some(refusal) => NewCondition::is_false(CONFIGURED, CONFIGURATIONS_NOT_CONFIGURED, refusal),
     }
 }
 
 /// Another wording alone, where all is well, is not worth a write: a hub that takes over from another one would rewrite
 /// every add-on.
-fn is_news(conditions: &[Condition], finding: &Finding) -> bool {
+fn is_news(conditions: &[Condition], finding: &NewCondition) -> bool {
     let is_well = [CONFIGURATIONS_CONFIGURED, COMPLETED].contains(&finding.reason);
     conditions::find(conditions, finding.type_).is_none_or(|known| {
         let says_the_same = known.status == finding.status && known.reason == finding.reason;

@@ -175,7 +175,7 @@ fn message(addon: &ManagedClusterAddOn, observed: &Observed, type_: &str) -> Str
 fn with_conditions(spec: Value, types: &[&'static str]) -> ManagedClusterAddOn {
     let mut addon = addon(spec);
     let known = &mut addon.status.get_or_insert_default().conditions;
-    known.extend(types.iter().map(|type_| conditions::Finding::is_true(type_, "R", "m").at(now(), None)));
+    known.extend(types.iter().map(|type_| conditions::NewCondition::is_true(type_, "R", "m").at(now(), None)));
     addon
 }
 
@@ -253,8 +253,8 @@ fn what_its_management_addon_asks_for_is_told_on_the_addon_and_its_references_st
 #[test]
 fn another_wording_of_what_is_well_is_no_news() {
     let mut addon = with_conditions(json!({}), &["ManifestApplied"]);
-    let theirs = conditions::Finding::is_true("Configured", "ConfigurationsConfigured", "theirs").at(now(), None);
-    let completed = conditions::Finding::is_false("Progressing", "Completed", "theirs").at(now(), None);
+    let theirs = conditions::NewCondition::is_true("Configured", "ConfigurationsConfigured", "theirs").at(now(), None);
+    let completed = conditions::NewCondition::is_false("Progressing", "Completed", "theirs").at(now(), None);
     addon.status.as_mut().unwrap().conditions.extend([theirs, completed]);
     let observed = Observed { works: vec![work("addon-a-deploy-0")], ..wanted() };
     assert_eq!(reported(&addon, &observed, now()), addon);

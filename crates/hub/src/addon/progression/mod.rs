@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kube::Api;
 use ocm_api::addon::v1alpha1::ClusterManagementAddOn;
-use ocm_runtime::{Cache, Controller, Next, Wiring, write};
+use ocm_runtime::{Cache, Controller, ControllerBuilder, Requeue, write};
 
 use super::{
     index::{Index, News, Progress},
@@ -54,9 +54,9 @@ impl Controller for ProgressionController {
     type Applied = Box<ClusterManagementAddOn>;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        let queue = wiring.queue();
-        self.index.wire(wiring, move |news| match news {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        let queue = builder.queue();
+        self.index.setup(builder, move |news| match news {
             News::Progress { addon, is_settled: true } => queue.add(addon.clone()),
             News::Progress { addon, is_settled: false } => queue.add_after(addon.clone(), PAUSE),
             News::Installation(_) => {}
@@ -77,11 +77,11 @@ impl Controller for ProgressionController {
         Ok(new)
     }
 
-    async fn report(&self, observed: &Observed, new: Box<ClusterManagementAddOn>, _: Timestamp) -> Result<Next> {
+    async fn report(&self, observed: &Observed, new: Box<ClusterManagementAddOn>, _: Timestamp) -> Result<Requeue> {
         let api: Api<ClusterManagementAddOn> = Api::all(self.parts.client.clone());
         if let Some(written) = write::patch_status(&api, observed.management.as_ref(), &new).await? {
-            self.managements.learn(written);
+            self.managements.record_write(written);
         }
-        Ok(Next::Change)
+        Ok(Requeue::OnChange)
     }
 }

@@ -6,7 +6,7 @@ use ocm_api::{
     conditions::addon::PROGRESSING,
     reasons::addon::{COMPLETED, CONFIGURATION_UNSUPPORTED, PROGRESSING as UNDER_WAY},
 };
-use ocm_runtime::conditions::{self, Finding};
+use ocm_runtime::conditions::{self, NewCondition};
 
 use crate::addon::{index::Progress, refusal};
 
@@ -44,16 +44,16 @@ fn entry(old: &[InstallProgression], progress: &Progress, now: Timestamp) -> Ins
     entry
 }
 
-fn finding(progress: &Progress) -> Finding {
+fn finding(progress: &Progress) -> NewCondition {
     if let Some(refusal) = &progress.refusal {
-        return Finding::is_false(PROGRESSING, CONFIGURATION_UNSUPPORTED, refusal);
+        return NewCondition::is_false(PROGRESSING, CONFIGURATION_UNSUPPORTED, refusal);
     }
     let is_done = progress.selected > 0 && progress.configured == progress.selected;
     let message = message(progress);
     if is_done {
-        Finding::is_false(PROGRESSING, COMPLETED, message)
+        NewCondition::is_false(PROGRESSING, COMPLETED, message)
     } else {
-        Finding::is_true(PROGRESSING, UNDER_WAY, message)
+        NewCondition::is_true(PROGRESSING, UNDER_WAY, message)
     }
 }
 

@@ -15,7 +15,7 @@ mod tests;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use ocm_api::{cluster::v1::ManagedCluster, conditions};
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
 
 use self::{apply::Applied, observe::Observed, plan::Plan};
 use super::{
@@ -57,13 +57,13 @@ impl Controller for ClusterController {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| name(change.object())));
-        wiring.on(&self.roles, |change| cluster_of(change.object().as_ref()));
-        wiring.on(&self.role_bindings, |change| cluster_of(change.object().as_ref()));
-        wiring.on(&self.bindings, |change| cluster_of(change.object().as_ref()));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| concerns(change).then(|| name(change.object())));
+        builder.watches(&self.roles, |change| cluster_of(change.object().as_ref()));
+        builder.watches(&self.role_bindings, |change| cluster_of(change.object().as_ref()));
+        builder.watches(&self.bindings, |change| cluster_of(change.object().as_ref()));
         let clusters = self.clusters.clone();
-        wiring.on(&self.works, move |change| awaited_work(&clusters, change));
+        builder.watches(&self.works, move |change| awaited_work(&clusters, change));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -78,7 +78,7 @@ impl Controller for ClusterController {
         self.write(observed, plan).await
     }
 
-    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         if let Some((old, new)) = report::status(&applied, now) {
             self.parts.writer.patch_status(&old, &new).await?;
         }

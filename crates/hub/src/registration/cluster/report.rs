@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, limits, reasons::cluster as reasons};
-use ocm_runtime::{Class, Classified as _, Next, conditions::Finding, error::chain};
+use ocm_runtime::{Class, Classified as _, Requeue, conditions::NewCondition, error::chain};
 
 use super::{apply::Applied, observe::Standing, plan::Waits};
 use crate::{
@@ -32,21 +32,21 @@ pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCl
 }
 
 /// `None` when it is too early to say.
-fn finding(applied: &Applied) -> Option<Finding> {
+fn finding(applied: &Applied) -> Option<NewCondition> {
     match applied.standing {
         Standing::Accepted if applied.waits == Waits::ForSharedRoles => None,
         Standing::Accepted if applied.waits == Waits::ForNamespace => Some(error(NAMESPACE_IS_LEAVING.into())),
         Standing::Accepted if !applied.errors.is_empty() => Some(error(cause(&applied.errors))),
-        Standing::Accepted => Some(Finding::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
+        Standing::Accepted => Some(NewCondition::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
         Standing::Refused(why) => Some(error(refusal(why))),
         Standing::Denied if applied.waits == Waits::ForWorks => None,
-        Standing::Denied => Some(Finding::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
+        Standing::Denied => Some(NewCondition::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
         Standing::Gone | Standing::Leaving | Standing::Unknown => None,
     }
 }
 
-fn error(message: String) -> Finding {
-    Finding::is_false(HUB_ACCEPTED, reasons::ERROR, message)
+fn error(message: String) -> NewCondition {
+    NewCondition::is_false(HUB_ACCEPTED, reasons::ERROR, message)
 }
 
 fn cause(errors: &[Error]) -> String {
@@ -68,13 +68,13 @@ fn is_lasting(errors: &[Error]) -> bool {
 }
 
 /// When to look again. An error that was told in the condition still counts as one.
-pub(super) fn next(applied: Applied) -> Result<Next> {
+pub(super) fn next(applied: Applied) -> Result<Requeue> {
     if let Some(error) = applied.errors.into_iter().min_by_key(|error| error.class() == Class::Invalid) {
         return Err(error);
     }
     Ok(match applied.waits {
-        Waits::No => Next::Change,
-        Waits::ForSharedRoles => Next::Retry,
-        Waits::ForWorks | Waits::ForNamespace => Next::After(limits::CLUSTER_DELETION_RECHECK),
+        Waits::No => Requeue::OnChange,
+        Waits::ForSharedRoles => Requeue::BackOff,
+        Waits::ForWorks | Waits::ForNamespace => Requeue::After(limits::CLUSTER_DELETION_RECHECK),
     })
 }

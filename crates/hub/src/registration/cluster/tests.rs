@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Time};
 use kube::core::Status;
 use ocm_api::{cluster::v1::ManagedCluster, finalizers, limits, reasons::cluster as reasons};
-use ocm_runtime::Next;
+use ocm_runtime::Requeue;
 
 use super::{
     apply::Applied,
@@ -108,7 +108,7 @@ fn nothing_is_bound_before_the_shared_roles_exist() {
     let observed = Observed { shared_roles_exist: false, ..observed(Some(accepted("c1"))) };
     assert_eq!(plan(&observed), Plan { waits: Waits::ForSharedRoles, ..Plan::default() });
     assert_eq!(reported(&observed), None);
-    assert_eq!(report::next(Applied::nothing(&observed, Waits::ForSharedRoles)).unwrap(), Next::Retry);
+    assert_eq!(report::next(Applied::nothing(&observed, Waits::ForSharedRoles)).unwrap(), Requeue::BackOff);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_denied_cluster_with_works_keeps_the_work_binding_and_its_condition() {
     assert!(matches!(plan(&observed).work, Some(Step::Remove { release: false, .. })));
     assert_eq!(reported(&observed), None);
     let next = report::next(Applied::nothing(&observed, plan(&observed).waits)).unwrap();
-    assert_eq!(next, Next::After(limits::CLUSTER_DELETION_RECHECK));
+    assert_eq!(next, Requeue::After(limits::CLUSTER_DELETION_RECHECK));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use ocm_api::{
     reasons::csr::AUTO_APPROVED,
     signers,
 };
-use ocm_runtime::{Cache, Change, Controller, Next, ResultExt as _, Wiring, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _, write};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
@@ -66,8 +66,8 @@ impl Controller for CsrController {
     type Applied = ();
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.requests, |change| {
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.requests, |change| {
             let is_pending = !matches!(change, Change::Deleted(_)) && !identity::is_decided(change.object());
             is_pending.then(|| change.object().name_any())
         });
@@ -96,13 +96,13 @@ impl Controller for CsrController {
         let name = observed.request.name_any();
         let approved = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
         let noun = || write::describe(observed.request.as_ref());
-        self.requests.learn(approved.while_trying_to("approve", noun)?);
+        self.requests.record_write(approved.while_trying_to("approve", noun)?);
         info!(user = observed.request.spec.username, "approved the renewal of a certificate");
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Next> {
-        Ok(Next::Change)
+    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(Requeue::OnChange)
     }
 }
 

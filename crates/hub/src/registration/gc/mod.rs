@@ -15,7 +15,7 @@ mod tests;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Cache, Change, Controller, Next, Wiring};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue};
 
 pub use self::resource::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError};
 use self::{apply::Applied, observe::Observed, plan::Plan};
@@ -43,8 +43,8 @@ impl Controller for GcController {
     type Applied = Applied;
     type Error = Error;
 
-    fn wire(&self, wiring: &mut Wiring<'_, String>) {
-        wiring.on(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
+    fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
+        builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -59,7 +59,7 @@ impl Controller for GcController {
         self.write(observed, plan).await
     }
 
-    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Next> {
+    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         if let Some((old, new)) = report::status(&applied, now) {
             self.parts.writer.patch_status(&old, &new).await?;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::DELETING, limits, reasons::cluster as reasons};
-use ocm_runtime::{Next, conditions::Finding, error::chain};
+use ocm_runtime::{Requeue, conditions::NewCondition, error::chain};
 
 use super::{
     apply::{Applied, Outcome},
@@ -24,13 +24,15 @@ pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCl
     Some((old, new))
 }
 
-fn finding(outcome: &Outcome) -> Option<Finding> {
+fn finding(outcome: &Outcome) -> Option<NewCondition> {
     match outcome {
         Outcome::Nothing => None,
         Outcome::Failed(error) if error.is_conflict() => None,
-        Outcome::Remaining(rest) => Some(Finding::is_false(DELETING, reasons::RESOURCE_REMAINING, remaining(rest))),
-        Outcome::Failed(error) => Some(Finding::is_false(DELETING, reasons::DELETING_ERROR, failed(error))),
-        Outcome::Done => Some(Finding::is_true(DELETING, reasons::NO_RESOURCE, DONE)),
+        Outcome::Remaining(rest) => {
+            Some(NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, remaining(rest)))
+        }
+        Outcome::Failed(error) => Some(NewCondition::is_false(DELETING, reasons::DELETING_ERROR, failed(error))),
+        Outcome::Done => Some(NewCondition::is_true(DELETING, reasons::NO_RESOURCE, DONE)),
     }
 }
 
@@ -49,10 +51,10 @@ fn failed(error: &Error) -> String {
 }
 
 /// When to look again. An error that was told in the condition still counts as one.
-pub(super) fn next(applied: Applied) -> Result<Next> {
+pub(super) fn next(applied: Applied) -> Result<Requeue> {
     match applied.outcome {
-        Outcome::Remaining(_) => Ok(Next::After(limits::CLUSTER_DELETION_RECHECK)),
+        Outcome::Remaining(_) => Ok(Requeue::After(limits::CLUSTER_DELETION_RECHECK)),
         Outcome::Failed(error) => Err(error.into()),
-        Outcome::Nothing | Outcome::Done => Ok(Next::Change),
+        Outcome::Nothing | Outcome::Done => Ok(Requeue::OnChange),
     }
 }

@@ -103,8 +103,8 @@ fn the_condition_says_when_it_is_done_and_what_went_wrong() {
 fn it_looks_again_while_something_is_left() {
     let rest = Rest { resource: works(), items: vec![item("a", 0)] };
     let next = |outcome| report::next(Applied { cluster: None, outcome });
-    assert_eq!(next(Outcome::Remaining(rest)).unwrap(), Next::After(limits::CLUSTER_DELETION_RECHECK));
-    assert_eq!(next(Outcome::Done).unwrap(), Next::Change);
+    assert_eq!(next(Outcome::Remaining(rest)).unwrap(), Requeue::After(limits::CLUSTER_DELETION_RECHECK));
+    assert_eq!(next(Outcome::Done).unwrap(), Requeue::OnChange);
     assert!(next(Outcome::Failed(refused(403))).is_err());
 }
 

@@ -137,7 +137,7 @@ pub(crate) async fn run<K: Granting>(step: Option<Step<K>>, client: &Client, cac
 async fn create<K: Granting>(client: &Client, cache: &Cache<K>, new: &K) -> Result<()> {
     let api = new.api(client);
     match write::create(&api, new).await {
-        Ok(created) => cache.learn(created),
+        Ok(created) => cache.record_write(created),
         Err(error) if error.is_conflict() => return adopt(client, cache, new, error).await,
         Err(error) => return Err(error.into()),
     }
@@ -156,7 +156,7 @@ async fn adopt<K: Granting>(client: &Client, cache: &Cache<K>, new: &K, exists: 
 
 async fn update<K: Granting>(client: &Client, cache: &Cache<K>, old: &K, new: &K) -> Result<()> {
     if let Some(updated) = write::patch(&old.api(client), old, new).await? {
-        cache.learn(updated);
+        cache.record_write(updated);
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ async fn remove<K: Granting>(client: &Client, cache: &Cache<K>, old: &Arc<K>, re
         return delete(&api, cache, old).await;
     }
     if release {
-        cache.forget(old);
+        cache.record_delete(old);
     }
     Ok(())
 }
@@ -184,9 +184,9 @@ async fn delete<K: Granting>(api: &Api<K>, cache: &Cache<K>, old: &Arc<K>) -> Re
         && let Some(left) = deleted.left()
         && !left.finalizers().is_empty()
     {
-        cache.learn(left);
+        cache.record_write(left);
     } else {
-        cache.forget(old);
+        cache.record_delete(old);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_runtime::conditions::Finding;
+use ocm_runtime::conditions::NewCondition;
 use serde_json::json;
 
 use super::{
@@ -42,7 +42,7 @@ fn before_the_hub_has_taken_it_on_nothing_happens() {
 
 #[test]
 fn an_add_on_that_was_registered_earlier_keeps_being_deployed_without_its_owner() {
-    let finding = Finding::is_false("RegistrationApplied", "R", "");
+    let finding = NewCondition::is_false("RegistrationApplied", "R", "");
     let orphan = observed()
         .with_addon(|addon| addon.metadata.owner_references = None)
         .with_status(|status| status.conditions = vec![finding.at(now(), None)]);

@@ -9,7 +9,7 @@ use crate::AgentAddonOptions;
 fn granted() -> Applied {
     let subject = Some(Subject { user: "u".into(), ..Subject::default() });
     Applied {
-        registration: Some(Finding::is_true("RegistrationApplied", "SetPermissionApplied", "")),
+        registration: Some(NewCondition::is_true("RegistrationApplied", "SetPermissionApplied", "")),
         registrations: Some(vec![RegistrationConfig { signer_name: "a.b/c".into(), subject }]),
         deployed: Deployed::Works(vec![work(None)]),
     }
@@ -70,10 +70,11 @@ fn what_was_said_of_a_former_version_of_a_work_does_not_count() {
 
 #[test]
 fn a_failure_is_forgotten_while_the_agent_looks_again_and_a_success_is_not() {
-    let said = |finding: Finding| observed().with_status(|status| status.conditions = vec![finding.at(now(), None)]);
-    let failed = said(Finding::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, "x"));
+    let said =
+        |finding: NewCondition| observed().with_status(|status| status.conditions = vec![finding.at(now(), None)]);
+    let failed = said(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, "x"));
     assert_eq!(manifest_applied(&failed, deployed(vec![work(None)])), None);
-    let applied = said(Finding::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "x"));
+    let applied = said(NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "x"));
     assert!(manifest_applied(&applied, deployed(vec![work(None)])).is_some());
 }
 
@@ -91,7 +92,7 @@ fn what_cannot_be_deployed_says_why_and_another_cause_is_news() {
 fn another_wording_of_a_success_is_no_news() {
     let said = observed().with_status(|status| {
         status.health_check.mode = Some(HealthCheckMode::Lease);
-        let theirs = Finding::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "their words");
+        let theirs = NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "their words");
         status.conditions = vec![theirs.at(now(), None)];
     });
     assert_eq!(with_status(&said, deployed(vec![work(Some("True"))]), now()), *said.addon);

@@ -1,4 +1,4 @@
-use ocm_runtime::Watches;
+use ocm_runtime::Informers;
 use serde_json::{Value, json};
 
 use super::*;
@@ -74,10 +74,10 @@ fn without_addons(answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
 fn agent(addons: &Value, answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
     let mock = Mock::answering(answers).listing(ADDONS, addons).listing(REQUESTS, &json!([]));
     let context = Context::new();
-    let watches = Watches::new(mock.client(), context.clone());
+    let watches = Informers::new(mock.client(), context.clone());
     let requests = Requests::of(&watches, "cluster1");
     let sites = Sites { managed: watches.clone(), management: watches.clone() };
-    let addons = watches.within("cluster1", ocm_runtime::watch::Scope::all());
+    let addons = watches.namespaced("cluster1", ocm_runtime::informer::WatchFilter::all());
     let registrations = Registrations::new(&context, requests, addons, sites, Arc::new(settings()));
     (mock, registrations)
 }

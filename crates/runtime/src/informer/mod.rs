@@ -1,6 +1,6 @@
 //! One watch per kind, shared by every controller that needs it.
 //!
-//! [`Watches`] belongs to one client identity. Asking it twice for the same kind and scope gives the
+//! [`Informers`] belongs to one client identity. Asking it twice for the same kind and scope gives the
 //! same [`Cache`]: one watch on the wire, one copy in memory. A controller subscribes whenever it
 //! likes: a late subscriber first sees every object that is already there.
 //!
@@ -74,14 +74,14 @@ impl Display for ObjectKey {
 
 /// Which objects of a kind to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Scope {
+pub struct WatchFilter {
     /// Only objects that this label selector matches.
     pub labels: Option<String>,
     /// Only objects that this field selector matches, such as `metadata.name=a`.
     pub fields: Option<String>,
 }
 
-impl Scope {
+impl WatchFilter {
     /// Every object of the kind.
     #[must_use]
     pub fn all() -> Self {
@@ -144,31 +144,31 @@ impl<'a, K> Change<'a, K> {
 }
 
 /// Kind, namespace and scope of a cache.
-type CacheKey = (TypeId, Option<String>, Scope);
+type CacheKey = (TypeId, Option<String>, WatchFilter);
 
 /// The watches of one client identity.
 #[derive(Clone)]
-pub struct Watches {
+pub struct Informers {
     client: Client,
     context: Context,
     caches: Arc<Mutex<HashMap<CacheKey, Box<dyn Any + Send>>>>,
     backstop: Backstop,
 }
 
-impl Debug for Watches {
+impl Debug for Informers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watches").finish_non_exhaustive()
+        f.debug_struct("Informers").finish_non_exhaustive()
     }
 }
 
-impl Watches {
-    /// Watches made with `client`, which end with `context`.
+impl Informers {
+    /// Informers made with `client`, which end with `context`.
     #[must_use]
     pub fn new(client: Client, context: Context) -> Self {
         Self { client, context, caches: Arc::default(), backstop: Backstop::default() }
     }
 
-    /// Watches of the same server that end with `context`, for a part of what these are for: the server is asked once
+    /// Informers of the same server that end with `context`, for a part of what these are for: the server is asked once
     /// for all of them whether it still is where it was.
     #[must_use]
     pub fn part(&self, context: Context) -> Self {
@@ -183,23 +183,23 @@ impl Watches {
 
     /// The cache of a kind in all namespaces; started on the first call.
     #[must_use]
-    pub fn all<K: Watchable>(&self, scope: Scope) -> Cache<K> {
-        self.cache(None, scope, Api::all)
+    pub fn all<K: Watchable>(&self, filter: WatchFilter) -> Cache<K> {
+        self.cache(None, filter, Api::all)
     }
 
     /// The cache of a kind in one namespace; started on the first call.
     #[must_use]
-    pub fn within<K>(&self, namespace: &str, scope: Scope) -> Cache<K>
+    pub fn namespaced<K>(&self, namespace: &str, filter: WatchFilter) -> Cache<K>
     where
         K: Watchable + Resource<Scope = NamespaceResourceScope>,
     {
-        self.cache(Some(namespace), scope, |client| Api::namespaced(client, namespace))
+        self.cache(Some(namespace), filter, |client| Api::namespaced(client, namespace))
     }
 
     /// The cache of the metadata of a kind in all namespaces, for kinds whose contents nobody reads.
     #[must_use]
-    pub fn metadata<K: Watchable>(&self, scope: Scope) -> Cache<PartialObjectMeta<K>> {
-        self.entry(None, scope, |cache, plural, config| {
+    pub fn metadata<K: Watchable>(&self, filter: WatchFilter) -> Cache<PartialObjectMeta<K>> {
+        self.entry(None, filter, |cache, plural, config| {
             let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
             self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
             let watch = move || {
@@ -213,10 +213,10 @@ impl Watches {
     fn cache<K: Watchable>(
         &self,
         namespace: Option<&str>,
-        scope: Scope,
+        filter: WatchFilter,
         api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
     ) -> Cache<K> {
-        self.entry(namespace, scope, |cache, plural, config| {
+        self.entry(namespace, filter, |cache, plural, config| {
             let api = api(self.client.clone());
             self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
             let watch = move || {
@@ -230,14 +230,14 @@ impl Watches {
     fn entry<K: Watchable>(
         &self,
         namespace: Option<&str>,
-        scope: Scope,
+        filter: WatchFilter,
         start: impl FnOnce(Cache<K>, String, watcher::Config),
     ) -> Cache<K> {
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = watcher::Config::default();
-        config.label_selector.clone_from(&scope.labels);
-        config.field_selector.clone_from(&scope.fields);
-        let key = (TypeId::of::<K>(), namespace.map(str::to_owned), scope);
+        config.label_selector.clone_from(&filter.labels);
+        config.field_selector.clone_from(&filter.fields);
+        let key = (TypeId::of::<K>(), namespace.map(str::to_owned), filter);
         let entry = caches.entry(key).or_insert_with(|| {
             let cache = Cache::<K>::default();
             start(cache.clone(), K::plural(&()).into_owned(), config);

@@ -59,7 +59,7 @@ pub(super) fn follow<K, S>(
                 let event = tokio::select! {
                     event = events.next() => event,
                     _ = anew.changed() => {
-                        cache.begin_anew();
+                        cache.relist();
                         break;
                     }
                 };

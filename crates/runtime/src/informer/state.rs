@@ -76,7 +76,7 @@ impl<K> State<K> {
         self.newest
     }
 
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn relist(&mut self) {
         self.newest = 0;
         self.forgotten.clear();
     }
@@ -129,7 +129,7 @@ impl<K: Watchable> State<K> {
         self.remove(&key, &meta.uid);
     }
 
-    pub(super) fn learn(&mut self, object: K, synced: bool) {
+    pub(super) fn record_write(&mut self, object: K, synced: bool) {
         let key = ObjectKey::of(&object);
         let known = self.open(&key);
         if (synced || known.is_some()) && self.is_news(known.as_deref(), &object) {
@@ -140,7 +140,7 @@ impl<K: Watchable> State<K> {
         }
     }
 
-    pub(super) fn forget(&mut self, object: &K) {
+    pub(super) fn record_delete(&mut self, object: &K) {
         let (key, uid) = (ObjectKey::of(object), &object.meta().uid);
         if self.remove(&key, uid) {
             self.forgotten.insert(key, uid.clone());

@@ -133,8 +133,8 @@ impl<K: Watchable> Cache<K> {
     }
 
     /// Forgets what it knows of versions: those to come may be older.
-    pub(super) fn begin_anew(&self) {
-        self.lock().begin_anew();
+    pub(super) fn relist(&self) {
+        self.lock().relist();
     }
 
     pub(super) fn take(&self, event: Event<Read<K>>, plural: &str) {
@@ -155,13 +155,13 @@ impl<K: Watchable> Cache<K> {
     /// Takes in an object that a write has returned, so that the next look sees it before the watch
     /// brings it. Ignored when the cache already holds a newer one, and when the watch is past that
     /// version without holding one: an object that is gone must not come back.
-    pub fn learn(&self, object: K) {
-        self.lock().learn(object, self.is_synced());
+    pub fn record_write(&self, object: K) {
+        self.lock().record_write(object, self.is_synced());
     }
 
     /// Takes in that a write has removed this object, so that nobody removes it again before the
     /// watch tells. Ignored when the cache holds another of that name.
-    pub fn forget(&self, object: &K) {
-        self.lock().forget(object);
+    pub fn record_delete(&self, object: &K) {
+        self.lock().record_delete(object);
     }
 }

@@ -19,7 +19,7 @@ fn what_a_write_returned_is_seen_once_and_older_news_do_not_undo_it() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
-    cache.learn(config_map("a", "7"));
+    cache.record_write(config_map("a", "7"));
     cache.take(Event::Apply(Ok(config_map("a", "5"))), "configmaps");
     cache.take(Event::Apply(Ok(config_map("a", "7"))), "configmaps");
     assert_eq!(taken(&seen), ["updated a"]);
@@ -31,7 +31,7 @@ fn what_a_write_returned_does_not_bring_back_an_object_that_is_gone() {
     let (cache, _) = watched();
     list(&cache, vec![config_map("a", "1")]);
     cache.take(Event::Delete(Ok(config_map("a", "2"))), "configmaps");
-    cache.learn(config_map("a", "1"));
+    cache.record_write(config_map("a", "1"));
     assert!(cache.is_empty());
 }
 
@@ -40,7 +40,7 @@ fn what_a_write_created_is_seen_before_the_watch_brings_it() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
-    cache.learn(config_map("b", "2"));
+    cache.record_write(config_map("b", "2"));
     cache.take(Event::Apply(Ok(config_map("b", "2"))), "configmaps");
     assert_eq!(taken(&seen), ["added b"]);
 }
@@ -50,7 +50,7 @@ fn what_a_write_removed_is_gone_before_the_watch_tells() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
-    cache.forget(&config_map("a", "1"));
+    cache.record_delete(&config_map("a", "1"));
     cache.take(Event::Apply(Ok(config_map("a", "1"))), "configmaps");
     cache.take(Event::Delete(Ok(config_map("a", "2"))), "configmaps");
     assert_eq!(taken(&seen), ["deleted a"]);
@@ -60,8 +60,8 @@ fn what_a_write_removed_is_gone_before_the_watch_tells() {
 fn the_end_of_an_object_is_not_that_of_its_successor() {
     let (cache, seen) = watched();
     list(&cache, vec![one_of("a", "first", "1")]);
-    cache.forget(&one_of("a", "first", "1"));
-    cache.learn(one_of("a", "second", "3"));
+    cache.record_delete(&one_of("a", "first", "1"));
+    cache.record_write(one_of("a", "second", "3"));
     taken(&seen);
     cache.take(Event::Delete(Ok(one_of("a", "first", "2"))), "configmaps");
     cache.take(Event::Apply(Ok(one_of("a", "second", "3"))), "configmaps");
@@ -77,9 +77,9 @@ fn a_list_does_not_undo_what_was_written_meanwhile() {
     cache.take(Event::Init, "configmaps");
     cache.take(Event::InitApply(Ok(config_map("patched", "1"))), "configmaps");
     cache.take(Event::InitApply(Ok(config_map("removed", "2"))), "configmaps");
-    cache.learn(config_map("patched", "5"));
-    cache.learn(config_map("created", "6"));
-    cache.forget(&config_map("removed", "2"));
+    cache.record_write(config_map("patched", "5"));
+    cache.record_write(config_map("created", "6"));
+    cache.record_delete(&config_map("removed", "2"));
     assert_eq!(taken(&seen), ["updated patched", "added created", "deleted removed"]);
     cache.take(Event::InitDone, "configmaps");
     cache.take(Event::Apply(Ok(config_map("created", "6"))), "configmaps");
@@ -94,8 +94,8 @@ fn a_list_does_not_undo_what_was_written_meanwhile() {
 fn a_list_counts_where_it_is_newer_than_what_was_written_before() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1"), config_map("gone", "2")]);
-    cache.learn(config_map("a", "3"));
-    cache.learn(config_map("gone", "4"));
+    cache.record_write(config_map("a", "3"));
+    cache.record_write(config_map("gone", "4"));
     taken(&seen);
     list(&cache, vec![config_map("a", "5")]);
     assert_eq!(taken(&seen), ["updated a", "deleted gone"]);

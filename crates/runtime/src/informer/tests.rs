@@ -102,7 +102,7 @@ fn what_nobody_reads_is_not_kept() {
     let key = ObjectKey::new("ns", "a");
     assert_eq!(cache.get(&key).unwrap().metadata.managed_fields, None);
     object.metadata.resource_version = Some("2".into());
-    cache.learn(object);
+    cache.record_write(object);
     let learned = cache.get(&key).unwrap().metadata.clone();
     assert_eq!((learned.resource_version.as_deref(), learned.managed_fields), (Some("2"), None));
 }
