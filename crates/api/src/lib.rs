@@ -4,7 +4,7 @@
 //!   Kubernetes that OCM speaks; one module per API version.
 //! * [`labels`], [`annotations`], [`finalizers`], [`taints`], [`conditions`], [`reasons`], [`identities`], [`rbac`],
 //!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`], [`webhooks`] and [`limits`] hold every
-//!   literal that hub and agent must agree on, each named once.
+//!   literal that hub and agent must agree on, each named once; [`cluster_names`] says which clusters' names are reserved.
 //! * [`feature_gates`] is the table of feature gates.
 //! * [`crds`] builds the CustomResourceDefinitions from the types.
 
@@ -27,6 +27,6 @@ pub mod feature_gates;
 
 mod names;
 pub use names::{
-    annotations, authorization, components, conditions, finalizers, identities, labels, leases, limits, namespaces,
-    rbac, reasons, secrets, signers, taints, webhooks, works,
+    annotations, authorization, cluster_names, components, conditions, finalizers, identities, labels, leases, limits,
+    namespaces, rbac, reasons, secrets, signers, taints, webhooks, works,
 };

@@ -2,6 +2,7 @@
 
 pub mod annotations;
 pub mod authorization;
+pub mod cluster_names;
 pub mod components;
 pub mod conditions;
 pub mod finalizers;

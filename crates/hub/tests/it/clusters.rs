@@ -205,7 +205,10 @@ async fn a_cluster_whose_name_is_no_namespace_is_told_so_and_gets_no_rights() ->
     world.create(&name, true, 60).await?;
     let (reason, message) = world.wait_for_condition(&name, "HubAcceptedManagedCluster", "False").await?;
     assert_eq!(reason, "Error");
-    assert!(message.contains("no namespace can have its name") && message.contains("under another name"), "{message}");
+    assert!(
+        message.contains("lower-case letters, digits and dashes") && message.contains("under another name"),
+        "{message}"
+    );
     assert_eq!(world.get("clusterrole", "", &own(&name)).await, None);
     Ok(())
 }
