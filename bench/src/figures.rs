@@ -8,7 +8,7 @@ use serde_json::json;
 pub(crate) fn print(figure: &str, value: f64, unit: &str) {
     let rounded = (value * 1000.0).round() / 1000.0;
     let line = json!({"figure": figure, "value": rounded, "unit": unit});
-    // Where nobody reads there is nobody to tell.
+    // A closed stdout is no error: the output has no reader.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -119,12 +119,12 @@ impl Bench {
         Ok(Self { client, plane, folder: TempDir::new("placements")?, clusters })
     }
 
-    /// Starts the hub, and waits until it has written of each cluster that nobody knows how it is.
+    /// Starts the hub, and waits until it has written that each cluster's availability is unknown.
     async fn start_hub(&self) -> Result<Process> {
         let hub = product::start_hub(&self.plane, &product::ocm_binary()?, &self.folder).await?;
         let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
         let is_tainted = |cluster: &ManagedCluster| !cluster.spec.taints.is_empty() && !cluster.finalizers().is_empty();
-        eventually_within(PATIENCE, "the hub has looked at every cluster", || async {
+        eventually_within(PATIENCE, "the hub has processed every cluster", || async {
             let all = clusters.list(&ListParams::default()).await?.items;
             Ok::<_, kube::Error>(all.iter().filter(|cluster| is_tainted(cluster)).count() == self.clusters)
         })

@@ -1,8 +1,8 @@
 //! The same writes by bare clients: what the control plane allows.
 //!
-//! Each write is made under the account of the process that makes it otherwise. An API server checks for each role and
-//! binding that whoever makes it may grant what it says, and for each owner that he may keep it from going; an
-//! administrator would be spared of that.
+//! Each write is made under the account of the process that makes it in the product. For each role and binding the API
+//! server checks that its author holds the rights that it grants, and for each owner reference that blocks deletion that
+//! its author may set it. An administrator is exempt from both checks, so writes as administrator would be cheaper.
 
 use std::time::{Duration, Instant};
 

@@ -76,7 +76,7 @@ async fn accept_all(client: Client, waiting: Arc<Mutex<Waiting>>) -> Result<()> 
         if is_true(&status.conditions, conditions::cluster::AVAILABLE)
             && let Some(sender) = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&name)
         {
-            // Whoever gave up waiting has said so.
+            // The receiver that gave up waiting has reported that.
             let _ = sender.send(Instant::now());
         }
     }

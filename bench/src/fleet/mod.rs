@@ -27,16 +27,16 @@ use crate::{
 
 /// How many clusters are joining at a time.
 const JOINING: usize = 32;
-/// How long an idle fleet is looked at.
+/// How long an idle fleet is observed.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long the hub and two agents are looked at while nothing happens: three periods of their leases.
+/// How long the idle hub and two agents are observed: three periods of their leases.
 const QUIET: Duration = Duration::from_secs(180);
 /// How long a fleet is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// A hub with the agents that have joined it.
 ///
-/// The fields end in this order: the hub when nobody needs it any more.
+/// The fields are dropped in this order: the hub last.
 struct Fleet {
     name: String,
     context: Context,
@@ -45,7 +45,7 @@ struct Fleet {
     hub: Hub,
 }
 
-/// Joins a fleet, gives each cluster one work, and looks at it while it idles.
+/// Joins a fleet, gives each cluster one work, and observes it while it is idle.
 pub(crate) async fn measure(clusters: usize) -> Result<()> {
     // One connection each and one while bootstrapping, and the files an agent reads and writes.
     ocm_testing::allow_open_files(2 * clusters as u64 + 1000)?;

@@ -44,7 +44,7 @@ pub struct Gate {
     pub set: GateSet,
     /// Its name on the command line.
     pub name: &'static str,
-    /// Whether the feature is on when nobody says.
+    /// Whether the feature is on by default.
     pub default: bool,
     /// How mature the feature is.
     pub stage: Stage,

@@ -21,7 +21,7 @@ macro_rules! string_enum {
             /// The known values as they stand in JSON.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
 
-            /// The value as it stands in JSON.
+            /// The value as it is in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $text, )+

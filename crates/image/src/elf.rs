@@ -12,7 +12,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// As it stands in the configuration of an image.
+    /// Its name in the configuration of an image.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",

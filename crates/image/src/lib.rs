@@ -128,7 +128,7 @@ impl Image {
         self
     }
 
-    /// What a container runs that has no arguments of its own; it stands behind the entry point, where there is one.
+    /// What a container runs that has no arguments of its own; it follows the entry point, if there is one.
     #[must_use]
     pub fn command<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.command = words.into_iter().map(Into::into).collect();

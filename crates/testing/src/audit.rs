@@ -47,7 +47,7 @@ impl AuditLog {
     /// Where the log ends now.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
+    /// If the file cannot be read.
     pub fn position(&self) -> Result<u64> {
         let log =
             std::fs::metadata(&self.path).with_context(|| format!("failed to look at {}", self.path.display()))?;

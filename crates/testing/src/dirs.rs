@@ -84,7 +84,7 @@ fn run_folder() -> Result<&'static Path> {
 
 fn new_run() -> Result<(PathBuf, File)> {
     let root = root()?;
-    // Held while sweeping and creating, so that nobody sweeps a folder whose lock is not taken yet.
+    // Held while sweeping and creating, so that no other process sweeps a folder before its lock is taken.
     let guard = lock_file(&root.join(".lock"))?;
     guard.lock().context("failed to lock the folder of all runs")?;
     remove_dead_runs(&root);

@@ -26,7 +26,7 @@
 //! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
 //!
 //! Environment variables:
-//! - `KUBEBUILDER_ASSETS`: a folder with the Kubernetes binaries, looked at first;
+//! - `KUBEBUILDER_ASSETS`: a folder with the Kubernetes binaries, searched first;
 //! - `OCM_TESTING_KEEP=1`: keep the folders with logs and data;
 //! - `OCM_TESTING_TIMEOUT`: seconds after which waiting gives up (60).
 

@@ -23,7 +23,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Reserves a port on which nobody listens.
+    /// Reserves a port on which no process listens.
     pub fn free() -> Result<Self> {
         let end = first_ephemeral();
         let count = end.saturating_sub(FIRST).max(1);
@@ -37,7 +37,7 @@ impl Port {
         bail!("no free port between {FIRST} and {end}: are servers of earlier runs still there?")
     }
 
-    /// Reserves this very port; somebody having it is an error.
+    /// Reserves exactly this port.
     pub fn pinned(number: u16) -> Result<Self> {
         Self::reserve(number)?.with_context(|| format!("port {number} is in use; choose another one or stop its owner"))
     }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_somebody_listens_on_is_refused() {
+    fn a_port_that_is_in_use_is_refused() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         assert!(Port::pinned(listener.local_addr().unwrap().port()).is_err());
     }

@@ -16,7 +16,7 @@ pub fn timeout() -> Duration {
     Duration::from_secs(seconds.unwrap_or(60))
 }
 
-/// What one look found: the value waited for, or a description of what is there instead.
+/// The result of one check: the value waited for, or a description of the current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T> {
     /// It is as it should be.

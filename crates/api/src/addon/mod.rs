@@ -11,6 +11,6 @@ pub mod v1beta1;
 /// The API group of everything in this module.
 pub const GROUP: &str = "addon.open-cluster-management.io";
 
-/// Name of a default configuration in v1beta1 that stands for none: v1alpha1 can name a kind of configuration that an
+/// Name of a default configuration in v1beta1 that means "none": v1alpha1 can name a kind of configuration that an
 /// add-on understands without a default, v1beta1 cannot.
 pub const NO_DEFAULT_CONFIG: &str = "__reserved_no_default__";

@@ -96,7 +96,7 @@ string_enum! {
         NoSelect = "NoSelect",
         /// The cluster is selected only when no other will do.
         PreferNoSelect = "PreferNoSelect",
-        /// The cluster is not selected anew, but stays where it was.
+        /// The cluster is not selected; placements that had selected it keep it.
         NoSelectIfNew = "NoSelectIfNew",
     }
 }

@@ -97,7 +97,7 @@ impl Crd {
         self
     }
 
-    /// Is converted between versions by the hub's webhook. Whoever installs the hub fills in by what certificate the API
+    /// Is converted between versions by the hub's webhook. The installer of the hub fills in the certificate by which the API
     /// server knows it.
     pub(super) fn converted(mut self) -> Self {
         let service = ServiceReference {

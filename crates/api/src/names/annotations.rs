@@ -55,7 +55,7 @@ pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
 pub const ADDON_LIFECYCLE_MANAGER: &str = "addon-manager";
 /// Value of [`ADDON_LIFECYCLE`]: the add-on's own manager does.
 pub const ADDON_LIFECYCLE_SELF: &str = "self";
-/// Reserved on a ManagedCluster; nobody reads it.
+/// Reserved on a ManagedCluster; not used.
 pub const ADDON_DISABLE_INSTALLATION: &str = "addon.open-cluster-management.io/disable-automatic-installation";
 
 /// On a Job or Pod among an add-on's manifests, as annotation or label: it runs to completion before the add-on is

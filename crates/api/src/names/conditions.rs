@@ -134,7 +134,7 @@ pub mod work {
     pub const DELETING: &str = "Deleting";
     /// The work has done what it was for; set only through condition rules. Completed objects are no longer updated.
     pub const COMPLETE: &str = "Complete";
-    /// The work is on its way; set only through condition rules.
+    /// The work is in progress; set only by condition rules.
     pub const PROGRESSING: &str = "Progressing";
     /// Something is wrong with what the work brought; set only through condition rules.
     pub const DEGRADED: &str = "Degraded";

@@ -35,14 +35,14 @@ pub const ADDON_FEATURE_PREFIX: &str = "feature.open-cluster-management.io/addon
 pub const ADDON_AVAILABLE: &str = "available";
 /// Value of a label with [`ADDON_FEATURE_PREFIX`]: the add-on is not available.
 pub const ADDON_UNHEALTHY: &str = "unhealthy";
-/// Value of a label with [`ADDON_FEATURE_PREFIX`]: nobody can say whether the add-on is available.
+/// Value of a label with [`ADDON_FEATURE_PREFIX`]: it is unknown whether the add-on is available.
 pub const ADDON_UNREACHABLE: &str = "unreachable";
 
 /// On a ManifestWork of an add-on in another cluster's namespace. Value: namespace of the ManagedClusterAddOn.
 pub const ADDON_NAMESPACE: &str = "open-cluster-management.io/addon-namespace";
 /// On a role binding made for an AddOnTemplate. Empty.
 pub const ADDON_TEMPLATE_NAME: &str = "open-cluster-management.io/addon-template-name";
-/// Deprecated, and nobody reads it. What runs before an add-on is deleted carries
+/// Deprecated and not used. What runs before an add-on is deleted carries
 /// [`annotations::ADDON_PRE_DELETE`](crate::annotations::ADDON_PRE_DELETE) as annotation or label.
 pub const ADDON_PRE_DELETE_DEPRECATED: &str = "open-cluster-management.io/addon-pre-delete";
 /// On one of an add-on's manifests: an older spelling of

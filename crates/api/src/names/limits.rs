@@ -9,7 +9,7 @@ pub const LEASE_GRACE_FACTOR: u32 = 5;
 /// Largest random addition to the pause between two renewals, as a share of it.
 pub const LEASE_JITTER: f64 = 0.25;
 
-/// How often the agent looks at the health of its cluster's API server.
+/// How often the agent checks the health of its cluster's API server.
 pub const CLUSTER_HEALTH_CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// How long the API server must fail before the cluster is reported unavailable.
 pub const CLUSTER_HEALTH_FAILURE_THRESHOLD: Duration = Duration::from_secs(20);
@@ -30,14 +30,14 @@ pub const MIN_CERTIFICATE_SECONDS: i32 = 3600;
 /// A certificate is renewed when this share of its life time is left; agents add up to a quarter of it at random.
 pub const CERTIFICATE_RENEWAL_SHARE: f64 = 0.2;
 
-/// How often the cluster's agent looks at the leases of add-ons.
+/// How often the cluster's agent reads the leases of add-ons.
 pub const ADDON_LEASE_CHECK_PERIOD: Duration = Duration::from_secs(30);
 
 /// Shortest pause until a work is applied again without a change.
 pub const WORK_REAPPLY_MIN: Duration = Duration::from_secs(4 * 60);
 /// Longest pause until a work is applied again without a change.
 pub const WORK_REAPPLY_MAX: Duration = Duration::from_secs(6 * 60);
-/// How often the agent looks at applied objects for status; it adds up to nine tenths at random.
+/// How often the agent reads the status of applied objects, plus up to 90 % at random.
 pub const WORK_STATUS_SYNC: Duration = Duration::from_secs(10);
 /// How long a record of applied objects stays after its work is gone or its hub has changed.
 pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);

@@ -289,7 +289,7 @@ pub mod work {
     pub const RESOURCES_AVAILABLE: &str = "ResourcesAvailable";
     /// Available False: at least one object does not exist.
     pub const RESOURCES_NOT_AVAILABLE: &str = "ResourcesNotAvailable";
-    /// Available Unknown: of at least one object nobody can say.
+    /// Available Unknown: the state of at least one object is unknown.
     pub const RESOURCES_STATUS_UNKNOWN: &str = "ResourcesStatusUnknown";
     /// Deleting True.
     pub const DELETING: &str = "WorkDeleting";

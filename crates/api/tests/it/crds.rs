@@ -141,7 +141,7 @@ fn a_webhook_outside_the_cluster_is_found_by_its_url_and_trusted_by_its_certific
 }
 
 #[test]
-fn versions_that_nobody_converts_have_the_same_fields() {
+fn versions_without_conversion_have_the_same_fields() {
     for Crd { definition, .. } in every().into_iter().filter(|crd| crd.definition.spec.conversion.is_none()) {
         let schemas = definition.spec.versions.into_iter().map(|version| version.schema);
         let schemas: Vec<Value> = schemas.map(|schema| serde_json::to_value(schema).unwrap()).collect();

@@ -109,7 +109,7 @@ impl ControlPlaneBuilder {
         let plane = self.prepare().with_context(|| format!("failed to prepare control plane {name}"))?;
         let started = plane.start_all().await;
         if started.is_err() {
-            // Tens of megabytes of etcd's data help nobody; the logs do.
+            // The logs are kept; tens of megabytes of etcd's data are not.
             let _ = plane.dir.keep();
             let _ = plane.stop(Part::Etcd);
             let _ = fs::remove_dir_all(plane.dir().join(flags::ETCD_DATA));

@@ -98,7 +98,7 @@ fn api_server(ports: &Ports, files: &Files) -> Vec<Flag> {
         Flag::new("enable-bootstrap-token-auth", "true"),
         Flag::new("allow-privileged", "true"),
         Flag::new("profiling", "false"),
-        // Both poll etcd for metrics that nobody reads.
+        // Both poll etcd for metrics that no test reads.
         Flag::new("etcd-count-metric-poll-period", "0"),
         Flag::new("etcd-db-metric-poll-interval", "0"),
     ];

@@ -121,7 +121,7 @@ impl ControlPlane {
         self.files.authority.certificate()
     }
 
-    /// The API server's own certificate and key, PEM, for whoever stands before it.
+    /// The API server's own certificate and key, PEM, for a proxy in front of it.
     pub(crate) fn serving_pair(&self) -> Result<(String, String)> {
         let read =
             |path: &Path| std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));

@@ -70,7 +70,7 @@ impl ControlPlane {
         }
     }
 
-    /// Nothing works without etcd, so it is looked at whatever is waited for.
+    /// Nothing works without etcd, so every wait checks it as well.
     fn check_alive(&self, part: Part) -> Result<()> {
         for part in [Part::Etcd, part] {
             if let Some(status) = self.ended(part)? {

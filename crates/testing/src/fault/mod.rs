@@ -1,9 +1,9 @@
 //! Faults on the way to a real API server.
 //!
-//! A [`FaultyServer`] stands before a [`ControlPlane`](crate::ControlPlane) and passes everything on, except where an
+//! A [`FaultyServer`] is a proxy in front of a [`ControlPlane`](crate::ControlPlane) and passes everything on, except where an
 //! injected [`Fault`] says otherwise: it answers with an error, hangs, cuts connections, and repeats, holds back or
-//! tears the events of watches. What it does not touch is answered by the real server, under the identity of whoever
-//! asked: bearer tokens are passed on, and the subject of a client certificate is impersonated.
+//! tears the events of watches. The real server answers everything else under the client's own identity: bearer tokens
+//! are passed on, and the subject of a client certificate is impersonated.
 //!
 //! ```no_run
 //! # async fn example(hub: &ocm_testing::ControlPlane) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The server that stands before the real one.
+//! The proxy in front of the real server.
 
 use std::{
     net::SocketAddr,

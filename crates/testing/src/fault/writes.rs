@@ -44,8 +44,8 @@ impl WriteCount {
         UnderWay(self)
     }
 
-    /// Calls `act` once the `nth` write from now has been carried out and before it is answered; whoever asked for it
-    /// is never answered.
+    /// Calls `act` once the `nth` write from now has been carried out and before it is answered; its client never gets
+    /// an answer.
     pub fn at(&self, nth: usize, act: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.act_at = Some((state.count + nth, Box::new(act)));

@@ -59,7 +59,7 @@ pub(super) fn uid() -> Value {
     json!(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]))
 }
 
-/// A name that begins like this and that nobody has.
+/// An unused name with this prefix.
 pub(super) fn generated_name(prefix: &str) -> String {
     let mut random = rand::rng();
     let suffix = (0..SUFFIX_LENGTH).map(|_| CHARACTERS[random.random_range(0..CHARACTERS.len())]);

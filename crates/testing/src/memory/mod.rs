@@ -61,7 +61,7 @@ use self::store::State;
 /// metadata-only answers, dry runs, and refusals as Status objects. Tests hold it to what a real
 /// kube-apiserver answers to the same requests.
 ///
-/// What it does not do: nobody is authenticated or refused a right; specs are neither validated nor
+/// It neither authenticates nor authorizes; specs are neither validated nor
 /// completed with defaults, apart from a few fields of namespaces and secrets; nothing collects
 /// garbage, so owners go without what they own; a list is never cut into pages; patches other than
 /// merge patches are refused with 415.

@@ -31,7 +31,7 @@ where
         Err(_) => runtime.block_on(outside()),
     });
     outcome.unwrap_or_else(|error| {
-        // Where nobody reads there is nobody to tell.
+        // A closed stdout is no error: the output has no reader.
         let _ = writeln!(std::io::stderr(), "error: {error:#}");
         ExitCode::FAILURE
     })

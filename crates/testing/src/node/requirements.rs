@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_else_than_root_is_told_the_command_that_finds_his_binaries() {
+    fn another_user_than_root_is_told_the_command_that_finds_their_binaries() {
         let command = || ["ocm-test-node", "all"].map(str::to_owned).into_iter();
         let home = |variable: &str| (variable == "HOME").then(|| "/home/me".to_owned());
         assert_eq!(again(command(), home), "sudo env XDG_CACHE_HOME=/home/me/.cache ocm-test-node all");

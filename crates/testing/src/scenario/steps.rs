@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-/// Prints a line. Where nobody reads there is nobody to tell.
+/// Prints a line. A closed stdout is no error: the output has no reader.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

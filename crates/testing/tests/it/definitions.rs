@@ -16,7 +16,7 @@ const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../api/tests/it/fixt
 
 #[tokio::test]
 async fn every_definition_is_accepted_and_gives_back_what_is_stored_under_it() -> Result<()> {
-    // A plane of its own: nobody converts add-ons here, which would upset the garbage collector of one that is shared.
+    // A plane of its own: no webhook converts add-ons here, which would break the garbage collector of a shared one.
     let plane = ControlPlane::builder().name("definitions").start().await?;
     let definitions: Vec<Value> = documents(DEFINITIONS)?;
     for definition in &definitions {

@@ -2,7 +2,7 @@
 //!
 //! What both versions have in common passes through as it is, fields this version does not know included, and a field
 //! that is missing is no error: the API server converts parts of objects too. Every object that it stores can be
-//! converted, since nobody could repair or delete one that cannot.
+//! converted, since an object that cannot be converted can be neither repaired nor deleted.
 //!
 //! What v1beta1 has no field for is kept in annotations of the converted object and comes back from there. This is lost,
 //! as it means nothing or is said elsewhere:
@@ -13,7 +13,7 @@
 //!   all get the driver of the first;
 //! - the settings in a registration of v1beta1 that are of another type than it is, and the type `customSigner` where the
 //!   signer is that of the hub's API server;
-//! - the namespace of a default configuration that stands for none;
+//! - the namespace of a default configuration whose name means "none";
 //! - fields in `supportedConfigs[].defaultConfig` that this version does not know: v1beta1 has no such object.
 
 mod json;

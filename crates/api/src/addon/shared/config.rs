@@ -78,7 +78,7 @@ pub struct DefaultConfigReference {
     pub desired_config: Option<ConfigSpecHash>,
 }
 
-/// A configuration on its way to the clusters of a placement.
+/// A configuration that is being rolled out to the clusters of a placement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallConfigReference {

@@ -18,7 +18,7 @@ pub struct AddOnDeploymentConfigSpec {
     /// Where the agent's pods run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_placement: Option<NodePlacement>,
-    /// Where images come from instead.
+    /// Replacements for image registries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<ImageMirror>,
     /// Proxy that the agent goes through.
@@ -60,7 +60,7 @@ pub struct NodePlacement {
     pub tolerations: Vec<Toleration>,
 }
 
-/// A registry, and where its images come from instead.
+/// A registry and its mirror.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageMirror {

@@ -36,7 +36,7 @@ pub struct InstallStrategy {
 string_enum! {
     /// Who installs an add-on.
     pub enum InstallStrategyType {
-        /// Whoever creates a ManagedClusterAddOn in a cluster's namespace.
+        /// Users create a ManagedClusterAddOn in a cluster's namespace.
         #[default]
         Manual = "Manual",
         /// The hub, on the clusters that placements choose.

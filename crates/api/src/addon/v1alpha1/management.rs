@@ -75,7 +75,7 @@ pub struct ConfigMeta {
     /// Resource, plural and lower case.
     #[schemars(length(min = 1))]
     pub resource: String,
-    /// The configuration for clusters that nobody gave another one.
+    /// The configuration for clusters that have no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_config: Option<ConfigReferent>,
 }

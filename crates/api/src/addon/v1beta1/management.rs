@@ -36,8 +36,8 @@ pub struct ClusterManagementAddOnSpec {
     /// What people see of the add-on.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_default")]
     pub add_on_meta: AddOnMeta,
-    /// Kinds of configuration that the add-on understands, with the configuration for clusters that nobody gave another
-    /// one. The name `__reserved_no_default__` stands for none.
+    /// Kinds of configuration that the add-on understands, with the configuration for clusters that have no other.
+    /// The name `__reserved_no_default__` means none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub default_configs: Vec<AddOnConfig>,

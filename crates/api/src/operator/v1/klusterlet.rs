@@ -141,7 +141,7 @@ pub struct WorkAgentConfiguration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = crate::schema::DURATION))]
     pub applied_manifest_work_eviction_grace_period: Option<String>,
-    /// How often the agent looks at applied objects, such as `10s`.
+    /// How often the agent reads the status of applied objects, such as `10s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = crate::schema::DURATION))]
     pub status_sync_interval: Option<String>,

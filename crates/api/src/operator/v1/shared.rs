@@ -50,9 +50,9 @@ string_enum! {
         Default = "Default",
         /// On another cluster, the hosting one.
         Hosted = "Hosted",
-        /// Like `Default`, with the agent in one part instead of two.
+        /// Like `Default`, with one agent Deployment instead of two.
         Singleton = "Singleton",
-        /// Like `Hosted`, with the agent in one part instead of two.
+        /// Like `Hosted`, with one agent Deployment instead of two.
         SingletonHosted = "SingletonHosted",
     }
 }

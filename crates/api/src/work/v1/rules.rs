@@ -44,7 +44,7 @@ pub struct JsonPath {
 string_enum! {
     /// How the agent follows an object for feedback.
     pub enum FeedbackScrapeType {
-        /// It looks at intervals.
+        /// The agent polls at intervals.
         #[default]
         Poll = "Poll",
         /// It watches the object.

@@ -18,7 +18,7 @@ pub(crate) async fn tell(once: bool) -> Result<()> {
         ended = clusters.running.first_to_end() => return Err(ended),
     }
     if once {
-        say("\nEverything came true.");
+        say("\nEverything passed.");
         return Ok(());
     }
     advise(&clusters);

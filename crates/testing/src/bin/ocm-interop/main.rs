@@ -61,7 +61,7 @@ async fn tell(peers: &Path) -> Result<()> {
     }
     say(&format!("\n{differences}"));
     ensure!(failed == 0, "{failed} of the stories did not come true, see above");
-    say("Every story came true.");
+    say("Every story passed.");
     Ok(())
 }
 

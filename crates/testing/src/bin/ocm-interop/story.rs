@@ -91,7 +91,7 @@ async fn start_webhook(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The CRDs are those of whoever plays the part; the accounts of `deploy/` are there in any case.
+/// The CRDs come from the hub under test; the service accounts always come from `deploy/`.
 async fn install(world: &World) -> Result<()> {
     let hub = match world.cast.hub {
         Side::Ocm => ocm::hub_crds(world)?,

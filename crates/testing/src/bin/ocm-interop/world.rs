@@ -78,7 +78,7 @@ impl World {
     }
 }
 
-/// The ports that OCM's programs listen on and cannot be told: whoever has one of them is found out before anything starts.
+/// The ports that OCM's programs listen on and cannot be told: a port that is in use is reported before anything starts.
 fn fixed_ports(cast: Cast) -> Result<Vec<Port>> {
     let webhook: &[u16] = if cast.hub == Side::Ocm { &[8000, 8080] } else { &[] };
     let addon: &[u16] = if cast.addon == Addon::Go { &[8443] } else { &[] };

@@ -120,7 +120,7 @@ fn running() -> BTreeMap<u32, Running> {
     ids.filter_map(|id| Some((id, read(id)?))).collect()
 }
 
-/// Only what runs: whoever is to collect a dead process may take his time.
+/// Only running processes: a zombie may remain until its parent collects it.
 fn read(id: u32) -> Option<Running> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let (head, rest) = stat.rsplit_once(')')?;

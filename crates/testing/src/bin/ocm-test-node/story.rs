@@ -36,7 +36,7 @@ pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
         say(&format!("\n{}", world.evidence().await));
         return Err(error);
     }
-    say("\nEverything came true.");
+    say("\nEverything passed.");
     Ok(())
 }
 
