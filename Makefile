@@ -7,6 +7,8 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ocm-rs
 CARGO_FUZZ_VERSION := 0.13.2
 FUZZ := $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 SECONDS_EACH ?= 60
+# Modules of crates/server/tests/it whose tests start the program as a process.
+PROCESS_TESTS := commands:: killed:: leader:: lifetime:: serving:: webhook::
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
@@ -30,37 +32,46 @@ help: ## Lists the targets
 
 .PHONY: demo
 demo: testenv release ## Shows it all: a hub, two clusters joining, a work applied (ARGS=--once ends by itself)
-	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --release --target $(HOST) -p ocm-testing --bin ocm-demo -- $(ARGS)
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --locked --release --target $(HOST) -p ocm-testing --bin ocm-demo -- $(ARGS)
 
 .PHONY: test
 test: testenv ## Runs every test, against real Kubernetes control planes
-	cargo build -p ocm-server -p ocm-cli
+	cargo build --locked -p ocm-server -p ocm-cli
 # Tests wait for servers more than they compute, so there is room for more of them than there are cores.
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
+
+.PHONY: test-release
+test-release: testenv release ## Runs the tests of processes (killed, elections, ends) against the release binary
+	OCM_TESTING_PROGRAM=$(abspath $(RELEASE))/ocm RUST_TEST_THREADS=$(TEST_THREADS) \
+	cargo test --locked -p ocm-server --test it -- $(PROCESS_TESTS)
 
 .PHONY: test-node
 test-node: packages testenv-node image ## Runs hub, agent and a work as pods on a real node (needs root; Debian, or its packages)
-	cargo build -p ocm-testing --bin ocm-test-node
+	cargo build --locked -p ocm-testing --bin ocm-test-node
 	$(TARGET)/debug/ocm-test-node all $(RELEASE) $(IMAGES)
 
 .PHONY: interop
 interop: testenv ## Puts ours in the places of OCM's hub, agent and add-on, one at a time, and lists what differs
 	peers=$$(testenv/build.sh peers) && \
-	cargo build -p ocm-server -p ocm-cli -p helloworld && \
-	cargo run -q -p ocm-testing --bin ocm-interop -- "$$peers"
+	cargo build --locked -p ocm-server -p ocm-cli -p helloworld && \
+	cargo run --locked -q -p ocm-testing --bin ocm-interop -- "$$peers"
 
 .PHONY: packages
 packages:
 	@testenv/packages.sh
 
 .PHONY: check
-check: $(DENY) ## Checks format, lints, licenses, docs, generated files, architecture
+check: $(DENY) ## Checks format, lints, licenses, docs, generated files, architecture, fuzz targets
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	$(DENY) check licenses bans sources
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
-	cargo run -q -p xtask -- crds --check
-	cargo test -q -p xtask
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(DENY) --locked check licenses bans sources
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+	cargo run --locked -q -p xtask -- crds --check
+# The pages in docs/reference are generated from the code; each crate that has one compares it in its test `reference`.
+	cargo test --locked -q --workspace --test reference
+	cargo test --locked -q -p xtask
+# The fuzz targets are no part of the workspace; any compiler can check them, a nightly one runs them.
+	RUSTFLAGS="--cfg fuzzing -D warnings" cargo check --locked -q --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz-check
 
 .PHONY: testenv
 testenv: ## Builds the Kubernetes binaries the tests run against, where they are missing
@@ -76,19 +87,19 @@ testenv-path: ## Prints the folder that holds them
 
 .PHONY: bench
 bench: testenv release ## Measures, and prints one JSON line per figure
-	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --release --target $(HOST) -p ocm-bench -- $(ARGS)
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --locked --release --target $(HOST) -p ocm-bench -- $(ARGS)
 
 .PHONY: release
 release: ## Builds the static binaries ocm and clusteradm, and those of the examples
 	@[ -e $(RELEASE)/ocm ] || testenv/space.sh $(RELEASE_SPACE) $(TARGET) "a release build"
-	RUSTFLAGS="$(STATIC_FLAGS)" cargo build --release --target $(HOST) -p ocm-server -p ocm-cli $(EXAMPLES:%=-p %)
+	RUSTFLAGS="$(STATIC_FLAGS)" cargo build --locked --release --target $(HOST) -p ocm-server -p ocm-cli $(EXAMPLES:%=-p %)
 	@echo "release: the binaries are in $(RELEASE)" >&2
 
 .PHONY: image
 image: release ## Packs ocm (REGISTRY=ghcr.io/ocm-rs), and each example, as an image that docker, podman and ctr load
 	@for tag in $(REGISTRY)/ocm:$(VERSION) $(EXAMPLES:%=%:latest); do \
 	  name=$${tag##*/}; name=$${name%%:*}; \
-	  cargo run -q -p xtask -- image --binary $(RELEASE)/$$name --tag $$tag --output $(IMAGES)/$$name.tar || exit 1; \
+	  cargo run --locked -q -p xtask -- image --binary $(RELEASE)/$$name --tag $$tag --output $(IMAGES)/$$name.tar || exit 1; \
 	done
 
 .PHONY: crds

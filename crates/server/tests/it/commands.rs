@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use ocm_testing::TempDir;
 
 fn ocm(args: &[&str]) -> std::io::Result<Output> {
-    Command::new(env!("CARGO_BIN_EXE_ocm")).args(args).env_remove("RUST_LOG").output()
+    Command::new(crate::program::ocm()).args(args).env_remove("RUST_LOG").output()
 }
 
 /// What a command that must fail says.

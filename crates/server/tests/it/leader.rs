@@ -35,7 +35,7 @@ impl Place {
     /// Starts a replica, with the one controller that has the least to do.
     fn replica(&self, name: &str, times: &[&str]) -> Result<Process> {
         let log = self.dir.path().join(format!("{name}.log"));
-        let process = Process::build(name, env!("CARGO_BIN_EXE_ocm"), log).without_env("RUST_LOG");
+        let process = Process::build(name, crate::program::ocm(), log).without_env("RUST_LOG");
         let process = process.args(["hub", "--controllers", "shared-cluster-roles", "--listen", "127.0.0.1:0"]);
         let process = process.arg("--kubeconfig").arg(self.dir.path().join("kubeconfig"));
         process.args(["--namespace", &self.namespace]).args(times).start()
@@ -161,7 +161,7 @@ async fn an_agent_holds_the_lock_of_what_it_runs_under_the_rights_of_deploy() ->
         ("registration", leases::REGISTRATION_AGENT_LOCK),
         ("work", leases::WORK_AGENT_LOCK),
     ] {
-        let agent = Process::build("agent", env!("CARGO_BIN_EXE_ocm"), dir.path().join("agent.log"))
+        let agent = Process::build("agent", crate::program::ocm(), dir.path().join("agent.log"))
             .args(["agent", "--listen", "127.0.0.1:0", "--components", components])
             .args(["--spoke-cluster-name", &unique("elected"), "--namespace", namespaces::AGENT])
             .arg("--bootstrap-kubeconfig")

@@ -20,7 +20,7 @@ async fn login(plane: &ControlPlane, namespace: &str, account: &str, file: &Path
 
 fn start(command: &str, dir: &TempDir, flags: &[&str], kubeconfig: &Path) -> Result<Process> {
     let log = dir.path().join(format!("{command}.log"));
-    Process::build(command, env!("CARGO_BIN_EXE_ocm"), log)
+    Process::build(command, crate::program::ocm(), log)
         .args([command, "--listen", "127.0.0.1:0", "--kubeconfig"])
         .arg(kubeconfig)
         .args(flags)

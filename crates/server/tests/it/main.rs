@@ -16,6 +16,7 @@ mod killed;
 mod leader;
 mod lifetime;
 mod outage;
+mod program;
 mod restart;
 mod serving;
 mod webhook;

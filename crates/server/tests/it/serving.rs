@@ -23,7 +23,7 @@ impl Served {
         let (world, dir) = (world().await?, TempDir::new("serving")?);
         let kubeconfig = world.hub_plane.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
         write_kubeconfig(&kubeconfig, dir.path().join("kubeconfig"))?;
-        let hub = Process::build("hub", env!("CARGO_BIN_EXE_ocm"), dir.path().join("log"))
+        let hub = Process::build("hub", crate::program::ocm(), dir.path().join("log"))
             .args(["hub", "--controllers", "shared-cluster-roles", "--disable-leader-election"])
             .args(["--listen", "127.0.0.1:0"])
             .args(flags)

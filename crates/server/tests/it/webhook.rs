@@ -60,7 +60,7 @@ impl Webhook {
 
     async fn restart(&mut self) -> Result<()> {
         let [port, health, metrics] = self.ports.each_ref().map(|port| port.number().to_string());
-        let process = Process::build("webhook", env!("CARGO_BIN_EXE_ocm"), self.dir.path().join("log"))
+        let process = Process::build("webhook", crate::program::ocm(), self.dir.path().join("log"))
             // As command lines of OCM's have it; there need be no such file.
             .args([
                 "webhook",
@@ -114,7 +114,7 @@ impl Stage {
         let (plane, webhook) = tokio::try_join!(ControlPlane::start(), Webhook::start(shown))?;
         let authority = webhook.dir.path().join("trusted.crt");
         std::fs::write(&authority, &trusted.certificate)?;
-        let crds = Command::new(env!("CARGO_BIN_EXE_ocm"))
+        let crds = Command::new(crate::program::ocm())
             .args(["crds", "--hub", "--conversion-url", &webhook.url(), "--conversion-ca-file"])
             .arg(&authority)
             .output()?;

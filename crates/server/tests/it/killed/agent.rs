@@ -35,7 +35,7 @@ impl MortalAgent {
         write_kubeconfig(&own, &own_file)?;
         let name = cluster.clone();
         let start = move || {
-            Process::build("ocm agent", env!("CARGO_BIN_EXE_ocm"), &log)
+            Process::build("ocm agent", crate::program::ocm(), &log)
                 .args(["agent", "--disable-leader-election", "--listen", "127.0.0.1:0"])
                 .args(["--namespace", &namespace, "--spoke-cluster-name", &name, "--agent-id", &name])
                 .arg("--bootstrap-kubeconfig")

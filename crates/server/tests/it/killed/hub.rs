@@ -25,7 +25,7 @@ impl MortalHub {
         let (file, log) = (folder.path().join("kubeconfig"), folder.path().join("log"));
         write_kubeconfig(&kubeconfig, &file)?;
         let start = move || {
-            Process::build("ocm hub", env!("CARGO_BIN_EXE_ocm"), &log)
+            Process::build("ocm hub", crate::program::ocm(), &log)
                 .args(["hub", "--disable-leader-election", "--listen", "127.0.0.1:0", "--kubeconfig"])
                 .arg(&file)
                 .start()
