@@ -1,16 +1,22 @@
-//! Kubeconfig files: reading them with errors that say what to do.
+//! Kubeconfig files: one context of them is used, and errors say which file is wrong.
+//!
+//! The environment is not read here: where a kubeconfig names no proxy, the caller decides.
 
 use std::path::{Path, PathBuf};
 
 use kube::{
     Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, Cluster, ExecAuthCluster, KubeconfigError as Cause},
 };
+// Callers need not depend on kube's module of the same name.
+pub use kube::config::Kubeconfig;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use sha2::{Digest as _, Sha256};
 
 /// Why a kubeconfig could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// The file is not there or may not be read.
+    /// The file does not exist or may not be read.
     #[error("failed to read kubeconfig {path}")]
     Read {
         /// The file.
@@ -26,36 +32,65 @@ pub enum KubeconfigError {
         path: PathBuf,
         /// What went wrong.
         #[source]
-        source: Box<kube::config::KubeconfigError>,
+        source: Box<Cause>,
     },
-    /// The file is a kubeconfig, but what it names is missing.
+    /// The file is a kubeconfig, but something that it names is missing or malformed.
     #[error("failed to use kubeconfig {path}")]
     Use {
         /// The file.
         path: PathBuf,
         /// What went wrong.
         #[source]
-        source: Box<kube::config::KubeconfigError>,
+        source: Box<Cause>,
+    },
+    /// A file that the context names cannot be read.
+    #[error("failed to read {file}, which kubeconfig {path} names")]
+    File {
+        /// The kubeconfig.
+        path: PathBuf,
+        /// The file that it names.
+        file: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: std::io::Error,
     },
     /// No file was named, and the process does not run in a pod.
     #[error("no kubeconfig was given and this is not a pod with a service account")]
     NotInCluster(#[source] kube::config::InClusterError),
 }
 
-/// Reads the kubeconfig at `path`; file names in it count from its folder.
+impl KubeconfigError {
+    /// Whether the kubeconfig does not have the context, or has no current one.
+    #[must_use]
+    pub fn is_missing_context(&self) -> bool {
+        let Self::Use { source, .. } = self else { return false };
+        matches!(**source, Cause::CurrentContextNotSet | Cause::LoadContext(_) | Cause::LoadClusterOfContext(_))
+    }
+}
+
+/// Reads the kubeconfig at `path`; file names in it are relative to its folder.
 ///
 /// # Errors
 /// [`KubeconfigError::Read`] and [`KubeconfigError::Parse`].
 pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
-    // Looked at first, since the reason a file cannot be read is what a person needs to know.
+    // First, since the reason why a file cannot be read is what a person needs to know.
     std::fs::metadata(path)
         .and_then(|_| std::fs::File::open(path))
         .map_err(|source| KubeconfigError::Read { path: path.into(), source })?;
     Kubeconfig::read_from(path).map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })
 }
 
-/// The client configuration that the kubeconfig at `path` says, or that of the pod's service account
-/// when no path is given.
+/// Reads the kubeconfig at `path` and selects `context`, or its current context for `None`.
+///
+/// # Errors
+/// [`KubeconfigError`].
+pub fn select(path: &Path, context: Option<&str>) -> Result<SelectedContext, KubeconfigError> {
+    SelectedContext::of(&read(path)?, context)
+        .map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
+}
+
+/// The client configuration for the current context of the kubeconfig at `path`, or that of the pod's service account
+/// when no path is given. It names no proxy unless the kubeconfig does.
 ///
 /// # Errors
 /// [`KubeconfigError`].
@@ -63,23 +98,143 @@ pub async fn load(path: Option<&Path>) -> Result<Config, KubeconfigError> {
     let Some(path) = path else {
         return Config::incluster().map_err(KubeconfigError::NotInCluster);
     };
-    let kubeconfig = read(path)?;
-    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
+    let context = select(path, None)?;
+    context.config().map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
+}
+
+/// One context of a kubeconfig, with the cluster and the user that it names.
+#[derive(Clone)]
+pub struct SelectedContext {
+    /// The name of the context.
+    pub name: String,
+    /// Where the API server is, and how it is recognized.
+    pub cluster: Cluster,
+    /// The credentials; empty if the context names no user.
+    pub user: AuthInfo,
+    namespace: Option<String>,
+}
+
+impl std::fmt::Debug for SelectedContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SelectedContext").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl SelectedContext {
+    /// Selects the context of this name, or the current context for `None`.
+    ///
+    /// # Errors
+    /// If the context or its cluster is missing. A user that is missing counts as an empty one, as in client-go.
+    pub fn of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Result<Self, Cause> {
+        let current = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
+        let name = context.or(current).ok_or(Cause::CurrentContextNotSet)?;
+        let named = kubeconfig.contexts.iter().find(|named| named.name == name);
+        let context =
+            named.and_then(|named| named.context.as_ref()).ok_or_else(|| Cause::LoadContext(name.to_owned()))?;
+        let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster);
+        let cluster = cluster
+            .and_then(|named| named.cluster.clone())
+            .ok_or_else(|| Cause::LoadClusterOfContext(context.cluster.clone()))?;
+        let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+        let mut user = user.and_then(|named| named.auth_info.clone()).unwrap_or_default();
+        if let Some(plugin) = user.exec.as_mut().filter(|plugin| plugin.provide_cluster_info) {
+            plugin.cluster = Some(ExecAuthCluster::try_from(&cluster)?);
+        }
+        Ok(Self { name: name.to_owned(), cluster, user, namespace: context.namespace.clone() })
+    }
+
+    /// The files that the context's cluster and user name and whose content counts: certificate authority, client
+    /// certificate, key and token. A file whose content is in the kubeconfig as well does not count.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let Self { cluster, user, .. } = self;
+        let files = [
+            (&cluster.certificate_authority, cluster.certificate_authority_data.is_some()),
+            (&user.client_certificate, user.client_certificate_data.is_some()),
+            (&user.client_key, user.client_key_data.is_some()),
+            (&user.token_file, user.token.is_some()),
+        ];
+        files
+            .into_iter()
+            .filter(|(_, inline)| !inline)
+            .filter_map(|(file, _)| file.as_ref())
+            .map(PathBuf::from)
+            .collect()
+    }
+
+    /// The client configuration.
+    ///
+    /// # Errors
+    /// If the server or its certificate authority cannot be read.
+    pub fn config(&self) -> Result<Config, Cause> {
+        let server = self.cluster.server.as_ref().ok_or(Cause::MissingClusterUrl)?;
+        let mut config = Config::new(server.parse().map_err(Cause::ParseClusterUrl)?);
+        // kube loads the certificate authority, from wherever it is, for the plugins that ask for it.
+        let authority = ExecAuthCluster::try_from(&self.cluster)?.certificate_authority_data;
+        config.root_cert = authority.filter(|pem| !pem.is_empty()).map(|pem| certificates(&pem));
+        config.default_namespace = self.namespace.clone().unwrap_or(config.default_namespace);
+        config.accept_invalid_certs = self.cluster.insecure_skip_tls_verify.unwrap_or_default();
+        config.tls_server_name = self.cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+        let proxy = self.cluster.proxy_url.as_deref().filter(|url| !url.is_empty());
+        config.proxy_url = proxy.map(|url| url.parse().map_err(Cause::ParseProxyUrl)).transpose()?;
+        config.auth_info = self.user.clone();
+        Ok(config)
+    }
+}
+
+/// Blocks that are no certificates, or cannot be read, are ignored, as in Go.
+fn certificates(pem: &[u8]) -> Vec<Vec<u8>> {
+    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).map(|der| der.to_vec()).collect()
+}
+
+/// What one context of a kubeconfig says: its cluster, its user, and the content of the files that these name. Two are
+/// equal if it says the same; other contexts, and which one is the current one, do not count.
+///
+/// It is meant for reloading. Take one before you use a kubeconfig, and compare it now and then:
+///
+/// ```no_run
+/// # use std::path::Path;
+/// # use ocm_runtime::kubeconfig::{Fingerprint, KubeconfigError};
+/// # fn changed(path: &Path, known: Option<&Fingerprint>) -> bool {
+/// // An error is not a change: files may be half written. Try again later, and log it once.
+/// Fingerprint::of(path, None).is_ok_and(|found| Some(&found) != known)
+/// # }
+/// ```
+///
+/// A process that goes on with the context it started with, as all of ours do, gives the name of that context. `None` is
+/// for those who start over when the file's current context is another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+impl std::fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fingerprint(..)")
+    }
+}
+
+impl Fingerprint {
+    /// Reads the kubeconfig at `path`, and the files that `context` names, or its current context for `None`.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] if one of them cannot be read at the moment.
+    pub fn of(path: &Path, context: Option<&str>) -> Result<Self, KubeconfigError> {
+        let context = select(path, context)?;
+        let mut hasher = Sha256::new();
+        let settings = serde_json::json!([context.name, context.cluster, context.user, context.namespace]);
+        add(&mut hasher, settings.to_string().as_bytes());
+        for file in context.files() {
+            let content = std::fs::read(&file);
+            add(&mut hasher, &content.map_err(|source| KubeconfigError::File { path: path.into(), file, source })?);
+        }
+        Ok(Self(hasher.finalize().into()))
+    }
+}
+
+/// With its length, so that no two lists of contents look alike.
+fn add(hasher: &mut Sha256, content: &[u8]) {
+    hasher.update(content.len().to_be_bytes());
+    hasher.update(content);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::chain;
-
-    #[tokio::test]
-    async fn a_missing_file_is_named() {
-        let error = load(Some(Path::new("/no/such/kubeconfig"))).await.unwrap_err();
-        assert_eq!(
-            chain(&error),
-            "failed to read kubeconfig /no/such/kubeconfig: No such file or directory (os error 2)"
-        );
-    }
-}
+mod tests;
