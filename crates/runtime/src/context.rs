@@ -18,6 +18,7 @@ use crate::{
     controller::{self, Controller},
     health::Health,
     metrics::Metrics,
+    queue::RetryDelays,
 };
 
 /// The surroundings of a hub, an agent or any other part of a process. Cheap to clone; a child ends
@@ -30,6 +31,7 @@ pub struct Context {
     end: CancellationToken,
     abort: CancellationToken,
     tasks: TaskTracker,
+    retries: RetryDelays,
     /// Those of whom this is a part: they have not ended before its tasks have.
     parents: Arc<[TaskTracker]>,
 }
@@ -45,6 +47,17 @@ impl Context {
     #[must_use]
     pub fn with_clock(clock: Clock) -> Self {
         Self { clock, ..Self::default() }
+    }
+
+    /// The same context, whose controllers retry after other delays: for tests that cannot wait for minutes.
+    #[must_use]
+    pub fn with_retries(self, retries: RetryDelays) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// After how long controllers retry.
+    pub(crate) fn retries(&self) -> RetryDelays {
+        self.retries
     }
 
     /// A part of this context with tasks of its own, which can be ended without ending the rest.

@@ -1,6 +1,12 @@
 //! The driver of the four verbs: observe → plan → apply → report.
 
-use std::{fmt::Debug, future::Future, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    future::{Future, ready},
+    ops::ControlFlow,
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -28,13 +34,20 @@ pub enum Requeue {
     BackOff,
     /// Like [`Requeue::BackOff`], but after no more than this time.
     BackOffWithin(Duration),
+    /// The API server refused something, which the status reports: retry after minutes, as after
+    /// [`Class::Refused`].
+    BackOffSlowly,
 }
 
 /// A control loop for the objects that [`Controller::Key`] names.
 ///
 /// The driver takes a key from the queue and calls the verbs in their order. An error ends the run
-/// and its [`Class`] decides what follows: a conflict and anything transient is tried again, soon and
-/// then later each time, and an invalid object waits for an edit. A key is never in two runs at once.
+/// and its [`Class`] decides what follows: a conflict and anything transient is retried with
+/// exponential back-off, what the API server refuses is retried after minutes, and an invalid object
+/// waits for an edit. A key is never in two runs at once.
+///
+/// A controller that writes no status leaves out `report`; its `Applied` is `()`. One that writes
+/// nothing but a status implements [`StatusController`], which has no `apply`.
 pub trait Controller: Send + Sync + 'static {
     /// Name in logs and metrics.
     const NAME: &'static str;
@@ -65,13 +78,81 @@ pub trait Controller: Send + Sync + 'static {
         plan: Self::Plan,
     ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
 
-    /// Says in the status what came of it, in at most one write, and when to look again.
+    /// Writes the status in at most one request, and decides when to reconcile again. By default
+    /// there is no status, and the next change starts the next run.
+    fn report(
+        &self,
+        _observed: &Self::Observed,
+        _applied: Self::Applied,
+        _now: Timestamp,
+    ) -> impl Future<Output = Result<Requeue, Self::Error>> + Send {
+        ready(Ok(Requeue::OnChange))
+    }
+}
+
+/// A [`Controller`] that writes nothing but a status: observe → plan → report.
+pub trait StatusController: Send + Sync + 'static {
+    /// Name in logs and metrics.
+    const NAME: &'static str;
+    /// What the queue holds.
+    type Key: Key + Debug;
+    /// Everything a decision depends on, as plain data.
+    type Observed: Send + Sync;
+    /// What the status should say.
+    type Plan: Send;
+    /// What can go wrong.
+    type Error: Classified;
+
+    /// See [`Controller::setup`].
+    fn setup(&self, builder: &mut ControllerBuilder<'_, Self::Key>);
+
+    /// See [`Controller::observe`].
+    fn observe(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Observed>, Self::Error>> + Send;
+
+    /// Decides what the status should say. Pure: everything it knows is in its arguments.
+    fn plan(observed: &Self::Observed, now: Timestamp) -> Self::Plan;
+
+    /// Writes the status in at most one request, and decides when to reconcile again.
     fn report(
         &self,
         observed: &Self::Observed,
-        applied: Self::Applied,
+        plan: Self::Plan,
         now: Timestamp,
     ) -> impl Future<Output = Result<Requeue, Self::Error>> + Send;
+}
+
+impl<C: StatusController> Controller for C {
+    const NAME: &'static str = C::NAME;
+    type Key = C::Key;
+    type Observed = C::Observed;
+    type Plan = C::Plan;
+    type Applied = C::Plan;
+    type Error = C::Error;
+
+    fn setup(&self, builder: &mut ControllerBuilder<'_, Self::Key>) {
+        StatusController::setup(self, builder);
+    }
+
+    fn observe(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Observed>, Self::Error>> + Send {
+        StatusController::observe(self, key)
+    }
+
+    fn plan(observed: &Self::Observed, now: Timestamp) -> Self::Plan {
+        <C as StatusController>::plan(observed, now)
+    }
+
+    fn apply(&self, _: &C::Observed, plan: C::Plan) -> impl Future<Output = Result<C::Plan, C::Error>> + Send {
+        ready(Ok(plan))
+    }
+
+    fn report(
+        &self,
+        observed: &C::Observed,
+        plan: C::Plan,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Requeue, Self::Error>> + Send {
+        StatusController::report(self, observed, plan, now)
+    }
 }
 
 /// Connects a controller to what it watches.
@@ -134,7 +215,7 @@ impl<K: Key> ControllerBuilder<'_, K> {
 
 /// Runs a controller; see [`Context::run`].
 pub(crate) fn run<C: Controller>(context: &Context, controller: C, workers: usize) {
-    let queue = Queue::default();
+    let queue = Queue::new(context.retries());
     let mut builder = ControllerBuilder { context, queue: &queue, needs: Vec::new() };
     controller.setup(&mut builder);
     let needs = builder.needs;
@@ -218,6 +299,9 @@ impl<C: Controller> Driver<C> {
             Requeue::BackOffWithin(longest) => {
                 self.queue.add_failed_within(key.clone(), longest);
             }
+            Requeue::BackOffSlowly => {
+                self.queue.add_refused(key.clone());
+            }
         }
     }
 
@@ -226,14 +310,18 @@ impl<C: Controller> Driver<C> {
             Class::Conflict => {
                 let retry_in = self.queue.add_failed(key.clone());
                 if self.queue.failures(key) < TOO_MANY_CONFLICTS {
-                    debug!("somebody else wrote first, trying again");
+                    debug!("somebody else wrote first, retrying");
                 } else {
-                    warn!(error = %chain(error), ?retry_in, "somebody else writes first each time, trying again");
+                    warn!(error = %chain(error), ?retry_in, "somebody else writes first each time, retrying");
                 }
             }
             Class::Transient => {
                 let retry_in = self.queue.add_failed(key.clone());
-                warn!(error = %chain(error), ?retry_in, "reconcile failed, trying again");
+                warn!(error = %chain(error), ?retry_in, "reconcile failed, retrying");
+            }
+            Class::Refused => {
+                let retry_in = self.queue.add_refused(key.clone());
+                warn!(error = %chain(error), ?retry_in, "refused by the API server, retrying");
             }
             Class::Invalid => warn!(error = %chain(error), "reconcile failed, waiting for an edit"),
         }
@@ -258,6 +346,7 @@ impl<K: Key> Drop for InWork<'_, K> {
 fn label(class: Class) -> &'static str {
     match class {
         Class::Invalid => "invalid",
+        Class::Refused => "refused",
         Class::Conflict => "conflict",
         Class::Transient => "transient",
     }

@@ -4,14 +4,21 @@ use std::{error::Error as StdError, fmt::Write as _};
 
 use kube::{core::Status, runtime::watcher};
 
-/// What to do about an error; later ones matter more where several came together.
+/// What to do about an error.
+///
+/// Where several steps failed, the class that is retried first wins, so the order is that of the next retry: `Invalid`
+/// has none, `Refused` has one in minutes, `Conflict` and `Transient` have one at once. `Transient` is last because it
+/// is logged each time, and a conflict is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// The object is wrong: waiting for an edit is the only thing that helps.
+    /// Our own validation found an error in the object: nothing is retried before somebody edits the object.
     Invalid,
-    /// Somebody else wrote first: observe and plan again, soon and then later each time.
+    /// The API server refused the request: its validation, an admission webhook or policy, or a quota. Any of these can
+    /// change without a change of the object, so it is retried, after minutes.
+    Refused,
+    /// Somebody else wrote first: observe and plan again, with exponential back-off.
     Conflict,
-    /// May go away by itself: try again, later each time.
+    /// May go away by itself: retried with exponential back-off.
     Transient,
 }
 
@@ -108,10 +115,24 @@ impl Classified for Error {
             Some(409) => Class::Conflict,
             // What was to be changed has been deleted meanwhile.
             Some(404) if self.is_of_patch() => Class::Conflict,
-            Some(400 | 422) => Class::Invalid,
+            Some(403) if self.status().is_some_and(is_refused_by_admission) => Class::Refused,
+            // Malformed, not supported, too large or not valid.
+            Some(400 | 405 | 406 | 413 | 415 | 422) => Class::Refused,
             _ => Class::Transient,
         }
     }
+}
+
+/// Whether a 403 comes from an admission plugin, a webhook, a policy or a quota. Otherwise it comes from a missing
+/// right, which is often granted moments later, or from a namespace that is being deleted.
+fn is_refused_by_admission(status: &Status) -> bool {
+    let message = &status.message;
+    let is_missing_right = message.contains("User \"") && message.contains(" cannot ");
+    // To grant a right, one must have it.
+    let is_escalation = message.contains("is attempting to grant RBAC permissions");
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let is_terminating = causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating");
+    !is_missing_right && !is_escalation && !is_terminating
 }
 
 /// The API server's answer inside a client error.
@@ -123,7 +144,7 @@ pub fn status_of(error: &kube::Error) -> Option<&Status> {
     }
 }
 
-/// Says what was being done when a request failed.
+/// Adds to an error what was being done when the request failed.
 pub trait ResultExt<T> {
     /// Turns a client error into [`Error::Request`]; `noun` is only called on failure.
     ///
@@ -150,8 +171,8 @@ pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// What came of several steps of which none keeps the others from being tried. Of several errors it is the one whose
-/// [`Class`] matters most: an object that waits for an edit must not keep others from another try.
+/// The result of several steps that do not depend on one another. Of several errors it is the one that is retried first
+/// (see the order of [`Class`]): one that waits for an edit must not delay the retry of the others.
 ///
 /// # Errors
 /// One of those in `results`.
@@ -221,8 +242,38 @@ mod tests {
     #[test]
     fn the_class_follows_the_status_code() {
         assert_eq!(answer(409, "x").class(), Class::Conflict);
-        assert_eq!(answer(422, "x").class(), Class::Invalid);
         assert_eq!(answer(500, "x").class(), Class::Transient);
+        assert_eq!([400, 405, 413, 422].map(|code| answer(code, "x").class()), [Class::Refused; 4]);
+        assert_eq!([401, 404, 410, 429].map(|code| answer(code, "x").class()), [Class::Transient; 4]);
+    }
+
+    #[test]
+    fn of_what_is_forbidden_a_missing_right_is_retried_soon_and_what_admission_denies_is_retried_slowly() {
+        let class = |message| answer(403, message).class();
+        let missing = "namespaces is forbidden: User \"hub\" cannot create resource \"namespaces\" in API group \"\"";
+        assert_eq!(class(missing), Class::Transient);
+        let escalation = "clusterroles \"a\" is forbidden: user \"hub\" (groups=[]) is attempting to grant RBAC \
+                          permissions not currently held: {}";
+        assert_eq!(class(escalation), Class::Transient);
+        for denial in [
+            "admission webhook \"a.example.com\" denied the request: not on Sundays",
+            "rolebindings \"a\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no",
+            "pods \"a\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1",
+        ] {
+            assert_eq!(class(denial), Class::Refused, "{denial}");
+        }
+    }
+
+    #[test]
+    fn what_a_namespace_that_is_being_deleted_refuses_is_retried_soon() {
+        let status = serde_json::json!({
+            "status": "Failure", "code": 403, "reason": "Forbidden",
+            "message": "configmaps \"a\" is forbidden: unable to create new content in namespace n",
+            "details": {"causes": [{"reason": "NamespaceTerminating", "message": "", "field": "metadata.namespace"}]},
+        });
+        let source = Box::new(kube::Error::Api(serde_json::from_value(status).unwrap()));
+        let error = Error::Request { verb: "create", noun: "ConfigMap n/a".into(), source };
+        assert_eq!(error.class(), Class::Transient);
     }
 
     #[test]
@@ -237,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_errors_the_one_that_is_tried_again_counts() {
+    fn of_several_errors_the_one_that_is_retried_first_counts() {
         let of = |codes: &[u16]| {
             let results = codes.iter().map(|code| if *code == 200 { Ok(()) } else { Err(answer(*code, "x")) });
             all(results).err().and_then(|error| error.code())

@@ -25,6 +25,7 @@
 //! and [`client::install_crypto_provider`], which a binary calls once.
 
 pub mod admin;
+pub mod backoff;
 pub mod client;
 pub mod clock;
 pub mod conditions;
@@ -45,9 +46,10 @@ pub mod process;
 pub mod queue;
 pub mod write;
 
+pub use backoff::Backoff;
 pub use clock::Clock;
 pub use context::Context;
-pub use controller::{Controller, ControllerBuilder, Requeue};
+pub use controller::{Controller, ControllerBuilder, Requeue, StatusController};
 pub use error::{Class, Classified, Error, Result, ResultExt};
 pub use informer::{Cache, Change, Informers, ObjectKey};
-pub use queue::Queue;
+pub use queue::{Queue, RetryDelays};

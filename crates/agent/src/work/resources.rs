@@ -52,10 +52,7 @@ impl Classified for ApplyError {
             // Only an edit of the work helps.
             Self::Manifest(_) | Self::Update(_) | Self::NoNamespace(_) => Class::Invalid,
             Self::UnknownKind { .. } => Class::Transient,
-            // A webhook that answers 400 may think better of it; a schema that answers 422 will not.
-            Self::Request(error) if error.code() == Some(422) => Class::Invalid,
-            Self::Request(error) if error.is_conflict() => Class::Conflict,
-            Self::Request(_) => Class::Transient,
+            Self::Request(error) => error.class(),
         }
     }
 }
@@ -69,7 +66,9 @@ impl ApplyError {
                 "{text}. Grant the agent's service account this right, for example by a ClusterRole with the label \
                  open-cluster-management.io/aggregate-to-work=true"
             ),
-            Self::Request(error) if error.code() == Some(422) => format!("{text}. Correct the manifest"),
+            Self::Request(error) if error.code() == Some(422) => {
+                format!("{text}. Correct the manifest, or what refuses it; it is applied again every few minutes")
+            }
             Self::Request(error) if error.is_not_found() && text.contains("namespaces ") => {
                 format!("{text}. Create the namespace, or add it to this work")
             }

@@ -43,9 +43,9 @@ pub(super) const BUILD: About = About {
 pub(super) const RECONCILES: About = About {
     name: "ocm_controller_reconciles",
     kind: Kind::Counter,
-    labels: &[CONTROLLER, Label { name: "result", note: "`success`, `conflict`, `transient` or `invalid`" }],
+    labels: &[CONTROLLER, Label { name: "result", note: "`success`, `conflict`, `transient`, `refused` or `invalid`" }],
     help: "Reconciles by result",
-    note: "`transient` that keeps growing is what to look into; `conflict` is normal.",
+    note: "`transient` and `refused` that keep growing are what to look into (the log has the cause); `conflict` is normal.",
 };
 pub(super) const RECONCILE_SECONDS: About = About {
     name: "ocm_controller_reconcile_seconds",

@@ -152,7 +152,7 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error.class() {
             Class::Conflict => Self::Again(error),
-            Class::Invalid | Class::Transient => {
+            Class::Invalid | Class::Refused | Class::Transient => {
                 Self::Cannot(format!("The add-on's manager could not write a work: {}.", chain(&error)))
             }
         }

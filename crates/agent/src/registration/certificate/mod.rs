@@ -64,9 +64,8 @@ impl Classified for CertificateError {
     fn class(&self) -> Class {
         match self {
             Self::Request(_) => Class::Invalid,
-            Self::Api(error) if error.class() == Class::Conflict => Class::Conflict,
-            // Waiting for an edit would be wrong: the hub's policies may change, and nobody would tell.
-            Self::Api(_) | Self::Restart(_) => Class::Transient,
+            Self::Api(error) => error.class(),
+            Self::Restart(_) => Class::Transient,
         }
     }
 }

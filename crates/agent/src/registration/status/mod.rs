@@ -68,7 +68,7 @@ impl Classified for StatusError {
             Self::Api(error) => error.class(),
             // The hub says when the clock is fine again, and that is a change of the ManagedCluster.
             Self::ClockOutOfSync => Class::Invalid,
-            Self::Namespace { .. } => Class::Transient,
+            Self::Namespace { source, .. } => source.class(),
         }
     }
 }

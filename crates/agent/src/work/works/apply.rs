@@ -149,7 +149,7 @@ struct ItemResult {
     outcome: Outcome,
     /// Its uid, where it is there.
     uid: Option<String>,
-    /// Whether it is worth trying again before long.
+    /// Whether it is retried before the regular pass, which comes every few minutes.
     retry: bool,
 }
 
@@ -194,13 +194,13 @@ impl ObjectPass<'_> {
             Err(error) => (Presence::Unknown(chain(&error)), None),
         };
         let outcome = Outcome { meta, applied: Err(error.explain()), presence };
-        ItemResult { outcome, uid, retry: error.class() != Class::Invalid }
+        ItemResult { outcome, uid, retry: error.class() > Class::Refused }
     }
 }
 
 fn unmapped(item: &Item, error: &ApplyError) -> ItemResult {
     let outcome = Outcome { meta: item.meta("", true), applied: Err(error.explain()), presence: Presence::Unmapped };
-    ItemResult { outcome, uid: None, retry: error.class() != Class::Invalid }
+    ItemResult { outcome, uid: None, retry: error.class() > Class::Refused }
 }
 
 /// What of the work is on the cluster now; `None` when that is not known of every object. What an

@@ -51,10 +51,11 @@ fn error(message: String) -> NewCondition {
 
 fn cause(errors: &[Error]) -> String {
     let causes: Vec<_> = errors.iter().map(|error| chain(error)).collect();
-    let next = if is_lasting(errors) {
-        "Trying again would not help: correct the cause, or register the cluster under another name."
-    } else {
-        "The hub keeps trying."
+    let next = match errors.iter().map(Error::class).max() {
+        Some(Class::Refused) => {
+            "The API server refuses this: change the policy, webhook or quota that does. The hub retries every few minutes."
+        }
+        _ => "The hub retries.",
     };
     format!("The cluster is accepted, but the hub could not give it everything it needs: {}. {next}", causes.join("; "))
 }
@@ -63,13 +64,9 @@ fn refusal(why: &str) -> String {
     format!("The cluster is accepted, but the hub gives it no rights: {why}. Register the cluster under another name.")
 }
 
-fn is_lasting(errors: &[Error]) -> bool {
-    errors.iter().all(|error| error.class() == Class::Invalid)
-}
-
 /// When to look again. An error that was told in the condition still counts as one.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
-    if let Some(error) = applied.errors.into_iter().min_by_key(|error| error.class() == Class::Invalid) {
+    if let Some(error) = applied.errors.into_iter().max_by_key(Error::class) {
         return Err(error);
     }
     Ok(match applied.waits {
