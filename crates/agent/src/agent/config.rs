@@ -10,6 +10,7 @@ use ocm_api::{
 };
 use ocm_runtime::feature_gates::{FeatureGates, Known};
 
+use super::names::Names;
 use crate::work;
 
 /// Feature gates of the agent whose features are built.
@@ -90,12 +91,14 @@ impl AgentConfig {
         }
     }
 
-    /// The work half's settings for a hub. Only a told agent id counts there: records of what was
-    /// applied carry it, and must be found again by an agent whose random id is lost.
-    pub(crate) fn work_settings(&self, cluster: &str, hub_server: &str) -> work::Settings {
-        let work::Settings { eviction_grace, status_sync, workers, .. } = self.work;
-        let named = work::Settings::new(cluster, hub_server, &self.agent_id);
-        work::Settings { eviction_grace, status_sync, workers, ..named }
+    /// The work half's settings for a hub. Records of what was applied carry the agent's name, which is kept in the secret:
+    /// it stays the same when the hub's address changes. Agents of earlier versions whose id was not configured used the
+    /// hub's hash instead; such records are adopted.
+    pub(crate) fn work_settings(&self, names: &Names, hub_server: &str) -> work::Settings {
+        let work::Settings { eviction_grace, status_sync, reapply, workers, .. } = self.work.clone();
+        let named = work::Settings::new(&names.cluster, hub_server, &names.agent);
+        let former_agent_id = self.agent_id.is_empty().then(|| named.hub_hash.clone());
+        work::Settings { eviction_grace, status_sync, reapply, workers, former_agent_id, ..named }
     }
 
     /// The life time to ask for in certificates; none leaves it to the hub.
@@ -194,6 +197,16 @@ mod tests {
     fn the_defaults_are_valid_and_report_claims() {
         assert_eq!(config().validate(), Ok(()));
         assert!(config().feature_gates.enabled(feature_gates::CLUSTER_CLAIM));
+    }
+
+    #[test]
+    fn records_carry_the_agents_name_and_those_under_the_hubs_hash_are_its_own_unless_its_id_was_configured() {
+        let names = Names { cluster: "c1".into(), agent: "9hdnf".into() };
+        let settings = config().work_settings(&names, "https://hub");
+        assert_eq!(settings.agent_id, "9hdnf");
+        assert_eq!(settings.former_agent_id, Some(settings.hub_hash));
+        let configured = AgentConfig { agent_id: "9hdnf".into(), ..config() };
+        assert_eq!(configured.work_settings(&names, "https://hub").former_agent_id, None);
     }
 
     #[test]

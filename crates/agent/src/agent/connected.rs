@@ -48,7 +48,7 @@ impl Agent {
     fn work_with(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
         let managed = Informers::new(self.managed.client(USER_AGENT)?, phase.clone());
-        let work = self.config.work_settings(&self.names.cluster, &connection.server);
+        let work = self.config.work_settings(&self.names, &connection.server);
         let status = self.status_settings(work.hub_hash.clone());
         let recorder = self.recorder(&hub);
         phase.run(self.certificate(&hub)?, 1);

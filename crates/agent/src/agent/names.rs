@@ -55,12 +55,20 @@ impl Names {
 /// # Errors
 /// [`NamesError`] when one cannot be used.
 pub fn complete(config: &AgentConfig) -> Result<Names, NamesError> {
-    let dir = HubDir::new(&config.hub_kubeconfig_dir);
-    let known = |told: &str, file| Some(told.to_owned()).filter(|told| !told.is_empty()).or_else(|| dir.text(file));
-    let cluster = known(&config.cluster_name, secrets::KEY_CLUSTER_NAME).unwrap_or_else(random_uuid);
-    let agent = known(&config.agent_id, secrets::KEY_AGENT_NAME).unwrap_or_else(random_agent_id);
+    let cluster = known(config, &config.cluster_name, secrets::KEY_CLUSTER_NAME).unwrap_or_else(random_uuid);
+    let agent = known_agent(config).unwrap_or_else(random_agent_id);
     check(&cluster, &agent)?;
     Ok(Names { cluster, agent })
+}
+
+/// The agent's name, if it is configured or was used before.
+pub(crate) fn known_agent(config: &AgentConfig) -> Option<String> {
+    known(config, &config.agent_id, secrets::KEY_AGENT_NAME)
+}
+
+fn known(config: &AgentConfig, option: &str, file: &str) -> Option<String> {
+    let option = Some(option.to_owned()).filter(|option| !option.is_empty());
+    option.or_else(|| HubDir::new(&config.hub_kubeconfig_dir).text(file))
 }
 
 fn check(cluster: &str, agent: &str) -> Result<(), NamesError> {

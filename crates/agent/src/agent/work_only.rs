@@ -6,7 +6,7 @@ use ocm_api::secrets::{KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_K
 use ocm_runtime::{Context, Informers, client::Endpoint, error::chain, kubeconfig};
 use tracing::{Instrument as _, info, info_span, warn};
 
-use super::{AgentConfig, AgentError, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
+use super::{AgentConfig, AgentError, Names, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
 use crate::work;
 
 /// How often the files are looked at.
@@ -32,9 +32,9 @@ pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConf
 
 /// Works for the hub that the files name, until they name another.
 async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, dir: &HubDir) -> Result<(), AgentError> {
-    let names = names::complete(config)?;
     let connection = Connection::read(&dir.file(KEY_KUBECONFIG))?;
-    let settings = config.work_settings(&names.cluster, &connection.server);
+    let names = names_at(config, &connection).await?;
+    let settings = config.work_settings(&names, &connection.server);
     let content = content(dir);
     let endpoint = Endpoint::new(&kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?)?.counted(phase);
     let span = info_span!("agent", cluster = names.cluster, hub = connection.server);
@@ -44,6 +44,23 @@ async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, di
         () = follow(dir, &endpoint, &connection, content).instrument(span) => {}
     }
     Ok(())
+}
+
+/// The agent's name comes with the credentials. Without one the agent is known by its hub, as OCM's work agent is.
+async fn names_at(config: &AgentConfig, connection: &Connection) -> Result<Names, AgentError> {
+    if names::known_agent(config).is_none() {
+        // Its file may be written after the others.
+        tokio::time::sleep(FIRST_POLL).await;
+    }
+    let mut names = names::complete(config)?;
+    if names::known_agent(config).is_none() {
+        names.agent = work::hub_hash(&connection.server);
+        warn!(
+            "neither --agent-id nor a file agent-name beside the credentials says what this agent is called: what it applies \
+             is recorded under the hub's address and will not be cleaned up when that changes; give --agent-id"
+        );
+    }
+    Ok(names)
 }
 
 fn start(context: &Context, hub: &Endpoint, managed: &Endpoint, settings: work::Settings) -> Result<(), AgentError> {

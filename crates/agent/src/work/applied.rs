@@ -47,16 +47,19 @@ impl Controller for Applied {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let agent = self.shared.settings.agent_id.clone();
+        let settings = self.shared.settings.clone();
         builder.watches(&self.shared.applied, move |change| {
             let record = change.object();
-            (write::is_deleting(record.as_ref()) && record.spec.agent_id == agent).then(|| record.name_any())
+            (write::is_deleting(record.as_ref()) && settings.owns(record)).then(|| record.name_any())
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Arc<AppliedManifestWork>>> {
         let record = self.shared.applied.named(key);
-        Ok(record.filter(|record| write::has_finalizer(record.as_ref(), finalizers::APPLIED_MANIFEST_WORK)))
+        Ok(record.filter(|record| {
+            write::has_finalizer(record.as_ref(), finalizers::APPLIED_MANIFEST_WORK)
+                && self.shared.settings.owns(record)
+        }))
     }
 
     fn plan(observed: &Arc<AppliedManifestWork>, _: Timestamp) -> Vec<AppliedManifestResourceMeta> {

@@ -2,6 +2,9 @@
 //!
 //! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The
 //! record is kept for a grace period first, since a hub that lost its works may get them back.
+//!
+//! Records that carry the id this agent had before get its present one, so that they are still found when the hub's address
+//! changes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,12 +36,15 @@ pub(super) struct Eviction {
 pub(super) struct Observed {
     record: Arc<AppliedManifestWork>,
     is_wanted: bool,
+    adopts: bool,
     grace: Duration,
 }
 
 /// What to do about a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
+    /// It carries the agent's former id: give it the present one.
+    Adopt,
     /// It is wanted: forget that it once was not.
     Keep,
     /// It is not wanted, since this time; look again after this long.
@@ -62,6 +68,16 @@ impl Eviction {
         record.name_any() == components::applied_manifest_work_name(&self.shared.settings.hub_hash, work)
     }
 
+    async fn adopt(&self, record: &AppliedManifestWork) -> Result<()> {
+        let mut new = record.clone();
+        new.spec.agent_id.clone_from(&self.shared.settings.agent_id);
+        let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
+        if let Some(patched) = write::patch(&api, record, &new).await? {
+            self.shared.applied.record_write(patched);
+        }
+        Ok(())
+    }
+
     /// Whether the hub itself says that there is no such work: a watch also leaves out what it cannot read.
     async fn is_gone(&self, record: &AppliedManifestWork) -> Result<bool> {
         if !self.is_of_this_hub(record) {
@@ -83,10 +99,10 @@ impl Controller for Eviction {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let agent = self.shared.settings.agent_id.clone();
+        let settings = self.shared.settings.clone();
         builder.watches(&self.shared.applied, move |change| {
             let record = change.object();
-            (record.spec.agent_id == agent).then(|| record.name_any())
+            settings.owns(record).then(|| record.name_any())
         });
         let hub = self.shared.settings.hub_hash.clone();
         builder.watches(&self.shared.works, move |change| {
@@ -96,16 +112,19 @@ impl Controller for Eviction {
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let record = self.shared.applied.named(key).filter(|record| {
-            !write::is_deleting(record.as_ref()) && record.spec.agent_id == self.shared.settings.agent_id
-        });
+        let settings = &self.shared.settings;
+        let record = self.shared.applied.named(key);
+        let record = record.filter(|record| !write::is_deleting(record.as_ref()) && settings.owns(record));
         Ok(record.map(|record| {
-            let is_wanted = self.is_wanted(&record);
-            Observed { record, is_wanted, grace: self.shared.settings.eviction_grace }
+            let (is_wanted, adopts) = (self.is_wanted(&record), settings.adopts(&record));
+            Observed { record, is_wanted, adopts, grace: settings.eviction_grace }
         }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        if observed.adopts {
+            return Plan::Adopt;
+        }
         if observed.is_wanted || observed.grace >= NEVER {
             return Plan::Keep;
         }
@@ -119,6 +138,9 @@ impl Controller for Eviction {
     }
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
+        if plan == Plan::Adopt {
+            self.adopt(&observed.record).await?;
+        }
         if plan == Plan::Evict {
             let work = &observed.record.spec.manifest_work_name;
             if !self.is_gone(&observed.record).await? {
@@ -136,6 +158,7 @@ impl Controller for Eviction {
         let since = match plan {
             Plan::Keep => None,
             Plan::Wait { since, .. } => Some(Time(since)),
+            Plan::Adopt => return Ok(Requeue::After(Duration::ZERO)),
             Plan::Evict => return Ok(Requeue::OnChange),
         };
         let mut new = observed.record.as_ref().clone();
@@ -148,7 +171,7 @@ impl Controller for Eviction {
         }
         match plan {
             Plan::Wait { left, .. } => Ok(Requeue::After(left)),
-            Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
+            Plan::Adopt | Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
         }
     }
 }
@@ -172,7 +195,7 @@ mod tests {
     fn observed(is_wanted: bool, since: Option<i64>, grace: Duration) -> Observed {
         let mut record = AppliedManifestWork::default();
         record.status.get_or_insert_default().eviction_start_time = since.map(|second| Time(at(second)));
-        Observed { record: Arc::new(record), is_wanted, grace }
+        Observed { record: Arc::new(record), is_wanted, adopts: false, grace }
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -189,6 +212,14 @@ mod tests {
         let later = Eviction::plan(&observed(false, Some(1000), HOUR), at(1600));
         assert_eq!(later, Plan::Wait { since: at(1000), left: Duration::from_secs(3000) });
         assert_eq!(Eviction::plan(&observed(false, Some(1000), HOUR), at(4600)), Plan::Evict);
+    }
+
+    #[test]
+    fn a_record_with_the_former_id_is_adopted_whether_it_is_wanted_or_not() {
+        for is_wanted in [true, false] {
+            let old = Observed { adopts: true, ..observed(is_wanted, Some(0), HOUR) };
+            assert_eq!(Eviction::plan(&old, at(99_999)), Plan::Adopt);
+        }
     }
 
     #[test]
@@ -217,7 +248,7 @@ mod tests {
         let mut record = AppliedManifestWork::default();
         record.metadata.name = Some(name);
         record.spec.manifest_work_name = "w".into();
-        let observed = Observed { record: Arc::new(record), is_wanted: false, grace: HOUR };
+        let observed = Observed { record: Arc::new(record), is_wanted: false, adopts: false, grace: HOUR };
         (eviction.apply(&observed, Plan::Evict).await, managed.asked())
     }
 

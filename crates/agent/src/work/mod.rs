@@ -29,7 +29,7 @@ mod status;
 mod update;
 mod works;
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{fmt::Write as _, ops::Range, sync::Arc, time::Duration};
 
 use ocm_api::{
     components, limits,
@@ -59,10 +59,14 @@ pub struct Settings {
     pub hub_hash: String,
     /// Tells agents apart: only this agent touches AppliedManifestWorks that carry it.
     pub agent_id: String,
+    /// The id that this agent had before `agent_id`. Records of this hub that carry it are its own too, and get the new one.
+    pub former_agent_id: Option<String>,
     /// How long an AppliedManifestWork without a ManifestWork is kept.
     pub eviction_grace: Duration,
     /// How often, at most, the agent looks whether what it applied is there.
     pub status_sync: Duration,
+    /// The least and the most time between two passes over a work that did not change.
+    pub reapply: Range<Duration>,
     /// How many works are in progress at a time.
     pub workers: usize,
 }
@@ -78,10 +82,28 @@ impl Settings {
             cluster: cluster.into(),
             hub_hash,
             agent_id,
+            former_agent_id: None,
             eviction_grace: limits::EVICTION_GRACE,
             status_sync: limits::WORK_STATUS_SYNC,
+            reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
             workers: DEFAULT_WORKERS,
         }
+    }
+
+    /// Whether a record is this agent's, under its present id or the one it had before.
+    #[must_use]
+    pub fn owns(&self, record: &AppliedManifestWork) -> bool {
+        record.spec.agent_id == self.agent_id || self.adopts(record)
+    }
+
+    /// Whether a record of this hub still carries the id that this agent had before. Of another hub it is left alone: agents
+    /// of other clusters may have had that id there.
+    #[must_use]
+    pub fn adopts(&self, record: &AppliedManifestWork) -> bool {
+        let spec = &record.spec;
+        spec.agent_id != self.agent_id
+            && spec.hub_hash == self.hub_hash
+            && self.former_agent_id.as_ref() == Some(&spec.agent_id)
     }
 }
 
@@ -141,6 +163,26 @@ mod tests {
             hub_hash("https://127.0.0.1:16440"),
             "fc8e7b5e19c9ea36bddfe8d244e87ffa53e2c6d7992bfcb75fe752b30b528972"
         );
+    }
+
+    #[test]
+    fn records_with_the_former_id_are_adopted_on_the_same_hub_and_others_are_left_alone() {
+        let named = Settings::new("c1", "https://hub", "9hdnf");
+        let settings = Settings { former_agent_id: Some(named.hub_hash.clone()), ..named.clone() };
+        let (hub, elsewhere) = (named.hub_hash.as_str(), hub_hash("https://another"));
+        let cases = [
+            (hub, "9hdnf", true, false),
+            (hub, hub, true, true),
+            (hub, "other", false, false),
+            (&elsewhere, hub, false, false),
+        ];
+        for (hub_hash, agent_id, owns, adopts) in cases {
+            let mut record = AppliedManifestWork::default();
+            record.spec.hub_hash = hub_hash.into();
+            record.spec.agent_id = agent_id.into();
+            assert_eq!((settings.owns(&record), settings.adopts(&record)), (owns, adopts), "{agent_id} of {hub_hash}");
+            assert!(!named.adopts(&record), "an agent whose id is configured adopts nothing");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod addon;
 mod addon_health;
 mod addon_life;
 mod addon_world;
+mod agent_id;
 mod registration;
 mod registration_rotation;
 mod registration_status;

@@ -12,7 +12,11 @@ use kube::{
     config::Kubeconfig,
 };
 use ocm_agent::{AgentConfig, AgentError, Components, run};
-use ocm_api::{cluster::v1::ManagedCluster, labels, leases, rbac, secrets};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    labels, leases, rbac, secrets,
+    work::v1::{AppliedManifestWork, ManifestWork},
+};
 use ocm_runtime::{
     Clock, Context,
     client::{Endpoint, install_crypto_provider},
@@ -88,6 +92,13 @@ impl World {
     pub(crate) async fn alone() -> Result<Self> {
         // Its processes end with this one; the test is the last to use it.
         Self::on(Box::leak(Box::new(ControlPlane::builder().audit(true).start().await?))).await
+    }
+
+    /// On a managed cluster of its own, ready for works: all agents of a cluster see each other's records.
+    pub(crate) async fn for_works() -> Result<Self> {
+        let world = Self::alone().await?;
+        install_crds(world.managed, &["appliedmanifestworks"]).await?;
+        Ok(world)
     }
 
     /// With a hub that knows no add-ons: the second managed cluster plays it.
@@ -190,6 +201,15 @@ impl World {
 
     pub(crate) async fn managed_cluster(&self) -> Result<ManagedCluster> {
         Ok(self.clusters().get(&self.cluster).await?)
+    }
+
+    pub(crate) fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.hub_client.clone(), &self.cluster)
+    }
+
+    /// What agents recorded on the managed cluster.
+    pub(crate) fn records(&self) -> Api<AppliedManifestWork> {
+        Api::all(self.managed_client.clone())
     }
 
     pub(crate) fn requests(&self) -> Api<CertificateSigningRequest> {

@@ -1,14 +1,13 @@
 //! Saying on the hub, and in the record, what came of a work.
 
+use std::{ops::Range, time::Duration};
+
 use jiff::Timestamp;
-use ocm_api::{
-    limits,
-    work::v1::{AppliedManifestWork, ManifestWork},
-};
+use ocm_api::work::v1::{AppliedManifestWork, ManifestWork};
 use ocm_runtime::{Requeue, Result, conditions, error::found, write};
 
 use super::{
-    super::status,
+    super::{Settings, status},
     Observed, Works,
     apply::{Applied, Pass},
 };
@@ -34,7 +33,8 @@ async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<
         tokio::join!(patch_work(controller, &pass.work, &work), patch_record(controller, &pass.record, &record));
     on_hub?;
     on_cluster?;
-    if pass.retry { Ok(Requeue::BackOffWithin(limits::WORK_REAPPLY_MAX)) } else { Ok(Requeue::After(reapply_after())) }
+    let Settings { reapply, .. } = controller.shared.settings.as_ref();
+    if pass.retry { Ok(Requeue::BackOffWithin(reapply.end)) } else { Ok(Requeue::After(at_random(reapply))) }
 }
 
 /// The work with the status that follows from a pass.
@@ -82,7 +82,6 @@ async fn patch_record(controller: &Works, old: &AppliedManifestWork, new: &Appli
 }
 
 /// Drift is repaired by applying again from time to time, not all works at once.
-fn reapply_after() -> std::time::Duration {
-    let spread = limits::WORK_REAPPLY_MAX - limits::WORK_REAPPLY_MIN;
-    limits::WORK_REAPPLY_MIN + spread.mul_f64(rand::random_range(0.0..1.0))
+fn at_random(reapply: &Range<Duration>) -> Duration {
+    reapply.start + reapply.end.saturating_sub(reapply.start).mul_f64(rand::random_range(0.0..1.0))
 }
