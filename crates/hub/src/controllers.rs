@@ -13,13 +13,19 @@ use crate::{
         self, annotations::AnnotationsController, installation::InstallationController,
         progression::ProgressionController,
     },
+    context::HubContext,
     placement::{self, PlacementController},
     registration::{
-        Parts, WORKERS, addon_features::AddonFeaturesController, addon_health::AddonHealthController,
-        clock::ClockController, cluster::ClusterController, cluster_set::ClusterSetController, csr::CsrController,
-        default_sets::DefaultSetsController, gc::GcController, lease::LeaseController,
-        managed_namespaces::ManagedNamespacesController, set_bindings::SetBindingController,
-        shared_roles::SharedRolesController, taints::TaintController,
+        WORKERS,
+        addon::{features::AddonFeaturesController, health::AddonHealthController},
+        availability::{clock::ClockController, lease::LeaseController, taints::TaintController},
+        cleanup::CleanupController,
+        cluster::{ClusterController, shared_roles::SharedRolesController},
+        cluster_set::{
+            bindings::SetBindingController, default_sets::DefaultSetsController,
+            managed_namespaces::ManagedNamespacesController, members::ClusterSetController,
+        },
+        csr::CsrController,
     },
 };
 
@@ -63,7 +69,7 @@ pub struct ControllerInfo {
     pub writes: &'static [&'static str],
     /// Where its code is.
     pub source: &'static str,
-    start: fn(&Context, &Parts),
+    start: fn(&Context, &HubContext),
 }
 
 impl fmt::Debug for ControllerInfo {
@@ -79,8 +85,8 @@ impl ControllerInfo {
     }
 
     /// Starts it.
-    pub(crate) fn start(&self, context: &Context, parts: &Parts) {
-        (self.start)(context, parts);
+    pub(crate) fn start(&self, context: &Context, hub: &HubContext) {
+        (self.start)(context, hub);
     }
 
     fn is_called(&self, name: &str) -> bool {
@@ -111,7 +117,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
             "rolebindings",
         ],
         source: "registration/cluster",
-        start: |context, parts| context.run(ClusterController::new(parts), WORKERS),
+        start: |context, hub| context.run(ClusterController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: SharedRolesController::NAME,
@@ -120,8 +126,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "clusterroles"],
         writes: &["clusterroles"],
-        source: "registration/shared_roles.rs",
-        start: |context, parts| context.run(SharedRolesController::new(parts), 1),
+        source: "registration/cluster/shared_roles.rs",
+        start: |context, hub| context.run(SharedRolesController::new(hub), 1),
     },
     ControllerInfo {
         name: TaintController::NAME,
@@ -130,8 +136,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters"],
         writes: &["managedclusters (spec.taints)"],
-        source: "registration/taints.rs",
-        start: |context, parts| context.run(TaintController::new(parts), WORKERS),
+        source: "registration/availability/taints.rs",
+        start: |context, hub| context.run(TaintController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: LeaseController::NAME,
@@ -140,8 +146,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "leases"],
         writes: &["leases", "managedclusters/status (ManagedClusterConditionAvailable)", "events"],
-        source: "registration/lease.rs",
-        start: |context, parts| context.run(LeaseController::new(parts), WORKERS),
+        source: "registration/availability/lease.rs",
+        start: |context, hub| context.run(LeaseController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: ClockController::NAME,
@@ -150,8 +156,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "leases"],
         writes: &["managedclusters/status (ManagedClusterConditionClockSynced)"],
-        source: "registration/clock.rs",
-        start: |context, parts| context.run(ClockController::new(parts), WORKERS),
+        source: "registration/availability/clock.rs",
+        start: |context, hub| context.run(ClockController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: ClusterSetController::NAME,
@@ -160,8 +166,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclustersets", "managedclusters"],
         writes: &["managedclustersets/status (ClusterSetEmpty)"],
-        source: "registration/cluster_set.rs",
-        start: |context, parts| context.run(ClusterSetController::new(parts), 1),
+        source: "registration/cluster_set/members.rs",
+        start: |context, hub| context.run(ClusterSetController::new(hub), 1),
     },
     ControllerInfo {
         name: DefaultSetsController::NAME,
@@ -170,8 +176,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: Some(DEFAULT_CLUSTER_SET),
         watches: &["managedclustersets"],
         writes: &["managedclustersets"],
-        source: "registration/default_sets.rs",
-        start: |context, parts| context.run(DefaultSetsController::new(parts), 1),
+        source: "registration/cluster_set/default_sets.rs",
+        start: |context, hub| context.run(DefaultSetsController::new(hub), 1),
     },
     ControllerInfo {
         name: SetBindingController::NAME,
@@ -180,8 +186,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclustersetbindings", "managedclustersets"],
         writes: &["managedclustersetbindings/status (Bound)"],
-        source: "registration/set_bindings.rs",
-        start: |context, parts| context.run(SetBindingController::new(parts), 1),
+        source: "registration/cluster_set/bindings.rs",
+        start: |context, hub| context.run(SetBindingController::new(hub), 1),
     },
     ControllerInfo {
         name: ManagedNamespacesController::NAME,
@@ -190,8 +196,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "managedclustersets"],
         writes: &["managedclusters/status (managedNamespaces)"],
-        source: "registration/managed_namespaces.rs",
-        start: |context, parts| context.run(ManagedNamespacesController::new(parts), WORKERS),
+        source: "registration/cluster_set/managed_namespaces.rs",
+        start: |context, hub| context.run(ManagedNamespacesController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: CsrController::NAME,
@@ -201,10 +207,10 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         watches: &["certificatesigningrequests"],
         writes: &["subjectaccessreviews", "certificatesigningrequests/approval"],
         source: "registration/csr",
-        start: |context, parts| context.run(CsrController::new(parts), WORKERS),
+        start: |context, hub| context.run(CsrController::new(hub), WORKERS),
     },
     ControllerInfo {
-        name: GcController::NAME,
+        name: CleanupController::NAME,
         component: REGISTRATION,
         summary: "deletes what belongs to a cluster together with it",
         gate: Some(RESOURCE_CLEANUP),
@@ -214,8 +220,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
             "managedclusters/status (Deleting)",
             "deletion of managedclusteraddons and manifestworks, or as configured",
         ],
-        source: "registration/gc",
-        start: |context, parts| context.run(GcController::new(parts), WORKERS),
+        source: "registration/cleanup",
+        start: |context, hub| context.run(CleanupController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: AddonHealthController::NAME,
@@ -224,8 +230,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "managedclusteraddons"],
         writes: &["managedclusteraddons/status (Available)"],
-        source: "registration/addon_health.rs",
-        start: |context, parts| context.run(AddonHealthController::new(parts), WORKERS),
+        source: "registration/addon/health.rs",
+        start: |context, hub| context.run(AddonHealthController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: AddonFeaturesController::NAME,
@@ -234,8 +240,8 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         watches: &["managedclusters", "managedclusteraddons"],
         writes: &["managedclusters (labels)"],
-        source: "registration/addon_features.rs",
-        start: |context, parts| context.run(AddonFeaturesController::new(parts), WORKERS),
+        source: "registration/addon/features.rs",
+        start: |context, hub| context.run(AddonFeaturesController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: InstallationController::NAME,
@@ -252,7 +258,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         ],
         writes: &["managedclusteraddons", "managedclusteraddons/status (Configured, Progressing)"],
         source: "addon/installation",
-        start: |context, parts| context.run(InstallationController::new(parts), addon::WORKERS),
+        start: |context, hub| context.run(InstallationController::new(hub), addon::WORKERS),
     },
     ControllerInfo {
         name: ProgressionController::NAME,
@@ -262,7 +268,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         watches: &["clustermanagementaddons", "managedclusteraddons", "placements", "placementdecisions"],
         writes: &["clustermanagementaddons/status (installProgressions)"],
         source: "addon/progression",
-        start: |context, parts| context.run(ProgressionController::new(parts), 2),
+        start: |context, hub| context.run(ProgressionController::new(hub), 2),
     },
     ControllerInfo {
         name: AnnotationsController::NAME,
@@ -272,7 +278,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         watches: &["managedclusters", "managedclusteraddons", "clustermanagementaddons"],
         writes: &["managedclusteraddons (annotations)"],
         source: "addon/annotations.rs",
-        start: |context, parts| context.run(AnnotationsController::new(parts), WORKERS),
+        start: |context, hub| context.run(AnnotationsController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: PlacementController::NAME,
@@ -288,7 +294,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         ],
         writes: &["placementdecisions", "placementdecisions/status", "placements/status", "events"],
         source: "placement",
-        start: |context, parts| context.run(PlacementController::new(context, parts), placement::WORKERS),
+        start: |context, hub| context.run(PlacementController::new(context, hub), placement::WORKERS),
     },
 ];
 

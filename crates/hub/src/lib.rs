@@ -19,11 +19,17 @@
 #![warn(missing_docs)]
 
 mod addon;
+mod caches;
+mod cluster_writer;
+mod context;
 pub mod controllers;
 mod error;
 pub mod feature_gates;
 mod placement;
 mod registration;
+mod set_selector;
+#[cfg(test)]
+mod testing;
 pub mod webhook;
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
@@ -37,13 +43,13 @@ use ocm_runtime::{
 };
 use tracing::info;
 
+use crate::context::HubContext;
 #[cfg(fuzzing)]
 pub use crate::placement::fuzzing;
-use crate::registration::Parts;
 pub use crate::{
     controllers::{COMPONENTS, CONTROLLERS, Component, ControllerInfo, UnknownController},
     error::Error,
-    registration::gc::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
+    registration::cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
 };
 
 /// What a hub is told.
@@ -143,7 +149,7 @@ impl Hub {
         &self.controllers
     }
 
-    /// The hub's watches, for other parts of the process with the same identity.
+    /// The hub's watches, for other hub of the process with the same identity.
     #[must_use]
     pub fn watches(&self) -> &Informers {
         &self.watches
@@ -177,9 +183,9 @@ impl Team {
     /// Runs the controllers until `term` ends.
     fn work(&self, term: &Context) {
         let Shared { client, watches, config } = &*self.hub;
-        let parts = Parts::new(client.clone(), watches.clone(), term.clock(), config.clone());
+        let hub = HubContext::new(client.clone(), watches.clone(), term.clock(), config.clone());
         for controller in &self.controllers {
-            controller.start(term, &parts);
+            controller.start(term, &hub);
         }
         let controllers: Vec<_> = self.controllers.iter().map(|controller| controller.name).collect();
         info!(component = self.component.name, ?controllers, "hub started");

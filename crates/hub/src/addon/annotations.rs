@@ -26,8 +26,9 @@ use super::{
     sources,
 };
 use crate::{
+    caches,
+    context::HubContext,
     error::{Error, Result},
-    registration::{self, Parts},
 };
 
 /// Annotations by key.
@@ -58,7 +59,7 @@ fn get<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a String> {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct AnnotationsController {
-    parts: Parts,
+    parts: HubContext,
     index: Index,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
@@ -77,11 +78,11 @@ pub(crate) struct Observed {
 type Edit = (Arc<ManagedClusterAddOn>, ManagedClusterAddOn);
 
 impl AnnotationsController {
-    pub(crate) fn new(parts: &Parts) -> Self {
+    pub(crate) fn new(parts: &HubContext) -> Self {
         Self {
             index: parts.addon_index(),
-            clusters: registration::sources::clusters(&parts.watches),
-            addons: sources::addons(&parts.watches),
+            clusters: caches::clusters(&parts.informers),
+            addons: sources::addons(&parts.informers),
             parts: parts.clone(),
         }
     }

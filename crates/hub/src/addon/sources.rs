@@ -8,7 +8,7 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
-pub(crate) use crate::registration::sources::addons;
+pub(crate) use crate::caches::addons;
 
 pub(crate) fn managements(watches: &Informers) -> Cache<ClusterManagementAddOn> {
     watches.all(WatchFilter::all())

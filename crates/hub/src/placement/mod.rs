@@ -50,8 +50,9 @@ use self::{
     plan::{Observed, Plan, Step},
 };
 use crate::{
+    caches,
+    context::HubContext,
     error::{Error, Result},
-    registration::{Parts, sources},
 };
 
 /// How many placements are written at once. The API server is the limit, not this process.
@@ -60,7 +61,7 @@ pub(crate) const WORKERS: usize = 32;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PlacementController {
-    parts: Parts,
+    parts: HubContext,
     teller: Teller,
     clusters: Cache<ManagedCluster>,
     sets: Cache<ManagedClusterSet>,
@@ -71,14 +72,14 @@ pub(crate) struct PlacementController {
 }
 
 impl PlacementController {
-    pub(crate) fn new(context: &Context, parts: &Parts) -> Self {
-        let (watches, clock) = (&parts.watches, context.clock().clone());
+    pub(crate) fn new(context: &Context, parts: &HubContext) -> Self {
+        let (watches, clock) = (&parts.informers, context.clock().clone());
         let recorder = EventRecorder::new(parts.client.clone(), clock, PLACEMENT_CONTROLLER, &parts.config.host);
         Self {
             teller: Teller::new(context, recorder),
-            clusters: sources::clusters(watches),
-            sets: sources::sets(watches),
-            bindings: sources::set_bindings(watches),
+            clusters: caches::clusters(watches),
+            sets: caches::sets(watches),
+            bindings: caches::set_bindings(watches),
             placements: watches.all(WatchFilter::all()),
             decisions: watches.all(WatchFilter::all()),
             index: Index::default(),

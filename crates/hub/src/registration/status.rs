@@ -41,7 +41,7 @@ pub(crate) fn lease_grace(cluster: &ManagedCluster) -> SignedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registration::testing::cluster;
+    use crate::testing::cluster;
 
     #[test]
     fn a_lease_counts_five_durations_and_a_duration_of_zero_is_a_minute() {

@@ -8,7 +8,7 @@ use crate::{
         facts::{Chooser, Decision, Management},
         testing::management,
     },
-    registration::testing::now,
+    testing::now,
 };
 
 /// A state, and the installations that the last change touched.

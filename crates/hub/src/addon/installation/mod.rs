@@ -30,8 +30,9 @@ use super::{
     sources,
 };
 use crate::{
+    caches,
+    context::HubContext,
     error::{Error, Result},
-    registration::{self, Parts},
 };
 
 /// How long an add-on stays where no placement wants it any more.
@@ -43,7 +44,7 @@ const UNSURE: SignedDuration = SignedDuration::from_mins(1);
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct InstallationController {
-    parts: Parts,
+    parts: HubContext,
     index: Index,
     addons: Cache<ManagedClusterAddOn>,
     clusters: Cache<ManagedCluster>,
@@ -62,12 +63,12 @@ pub(crate) enum Applied {
 }
 
 impl InstallationController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let clusters = registration::sources::clusters(&parts.watches);
-        let works = sources::works(&parts.watches);
+    pub(crate) fn new(parts: &HubContext) -> Self {
+        let clusters = caches::clusters(&parts.informers);
+        let works = sources::works(&parts.informers);
         Self {
             index: parts.addon_index(),
-            addons: sources::addons(&parts.watches),
+            addons: sources::addons(&parts.informers),
             cluster_facts: clusters.view(|cluster| Some(facts::Cluster::of(cluster))),
             clusters,
             work_facts: works.view(facts::Work::of),

@@ -14,7 +14,7 @@ use crate::{
         index::{Sight, Wish},
         testing,
     },
-    registration::testing::now,
+    testing::now,
 };
 
 fn observed(wish: Wish, addon: Option<ManagedClusterAddOn>) -> Observed {

@@ -17,8 +17,8 @@ use super::{
     sources,
 };
 use crate::{
+    context::HubContext,
     error::{Error, Result},
-    registration::Parts,
 };
 
 /// Time between two writes while an add-on is being installed.
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ProgressionController {
-    parts: Parts,
+    parts: HubContext,
     index: Index,
     managements: Cache<ClusterManagementAddOn>,
 }
@@ -40,8 +40,8 @@ pub(crate) struct Observed {
 }
 
 impl ProgressionController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let managements = sources::managements(&parts.watches);
+    pub(crate) fn new(parts: &HubContext) -> Self {
+        let managements = sources::managements(&parts.informers);
         Self { index: parts.addon_index(), managements, parts: parts.clone() }
     }
 }

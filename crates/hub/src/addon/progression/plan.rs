@@ -83,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{addon::testing::management, registration::testing::now};
+    use crate::{addon::testing::management, testing::now};
 
     fn progress(selected: usize, configured: usize) -> Progress {
         Progress { placement: ObjectKey::new("n", "p"), exists: true, selected, configured, ..Progress::default() }

@@ -7,7 +7,7 @@ use ocm_runtime::error::chain;
 
 use crate::{
     placement::facts::{Cluster, Clusters, Name},
-    registration::membership::Membership,
+    set_selector::SetSelector as Membership,
 };
 
 /// Every set, by name.

@@ -11,11 +11,9 @@ use super::{
     ClusterController,
     observe::{Observed, Standing},
     plan::{NamespaceStep, Plan, Waits},
+    rbac,
 };
-use crate::{
-    error::{Error, Result},
-    registration::rbac,
-};
+use crate::error::{Error, Result};
 
 /// What writing led to.
 #[derive(Debug)]
@@ -36,7 +34,7 @@ impl ClusterController {
             return Ok(applied);
         }
         if let (Some(old), Some(new)) = (&observed.cluster, plan.claim.take()) {
-            let claimed = self.parts.writer.patch(old, &new).await?;
+            let claimed = self.hub.writer.patch(old, &new).await?;
             applied.cluster = claimed.map(Arc::new).or(applied.cluster);
         }
         let release = plan.release.take();
@@ -50,7 +48,7 @@ impl ClusterController {
     }
 
     async fn write_namespace(&self, step: Option<NamespaceStep>) -> Result<()> {
-        let api: Api<Namespace> = Api::all(self.parts.client.clone());
+        let api: Api<Namespace> = Api::all(self.hub.client.clone());
         match step {
             Some(NamespaceStep::Create(new)) => write::create(&api, &new).await.map(|_| ())?,
             Some(NamespaceStep::Label { old, new }) => write::patch(&api, &old, &new).await.map(|_| ())?,
@@ -61,7 +59,7 @@ impl ClusterController {
 
     /// The role before its binding, since nobody may bind what does not exist.
     async fn write_rights(&self, plan: Plan) -> [Result<()>; 4] {
-        let client = &self.parts.client;
+        let client = &self.hub.client;
         [
             rbac::run(plan.role, client, &self.roles).await,
             rbac::run(plan.role_binding, client, &self.role_bindings).await,
@@ -72,7 +70,7 @@ impl ClusterController {
 
     /// A cluster that is gone meanwhile is fine.
     async fn release(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<()> {
-        match self.parts.writer.patch(old, new).await {
+        match self.hub.writer.patch(old, new).await {
             Err(Error::Api(error)) => Ok(found(Err::<(), _>(error)).map(|_| ())?),
             result => result.map(|_| ()),
         }

@@ -8,7 +8,9 @@
 mod apply;
 mod observe;
 mod plan;
+pub(crate) mod rbac;
 mod report;
+pub(crate) mod shared_roles;
 #[cfg(test)]
 mod tests;
 
@@ -18,17 +20,17 @@ use ocm_api::{cluster::v1::ManagedCluster, conditions};
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
 
 use self::{apply::Applied, observe::Observed, plan::Plan};
-use super::{
-    Parts,
-    sources::{self, WorkMeta, cluster_of},
-    status::condition,
+use crate::{
+    caches::{self, WorkMeta, cluster_of},
+    context::HubContext,
+    error::{Error, Result},
+    registration::status::condition,
 };
-use crate::error::{Error, Result};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ClusterController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     roles: Cache<ClusterRole>,
     role_bindings: Cache<ClusterRoleBinding>,
@@ -37,14 +39,14 @@ pub(crate) struct ClusterController {
 }
 
 impl ClusterController {
-    pub(crate) fn new(parts: &Parts) -> Self {
+    pub(crate) fn new(hub: &HubContext) -> Self {
         Self {
-            clusters: sources::clusters(&parts.watches),
-            roles: sources::cluster_roles(&parts.watches),
-            role_bindings: sources::cluster_role_bindings(&parts.watches),
-            bindings: sources::role_bindings(&parts.watches),
-            works: sources::works(&parts.watches),
-            parts: parts.clone(),
+            clusters: caches::clusters(&hub.informers),
+            roles: caches::cluster_roles(&hub.informers),
+            role_bindings: caches::cluster_role_bindings(&hub.informers),
+            bindings: caches::role_bindings(&hub.informers),
+            works: caches::works(&hub.informers),
+            hub: hub.clone(),
         }
     }
 }
@@ -80,7 +82,7 @@ impl Controller for ClusterController {
 
     async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         if let Some((old, new)) = report::status(&applied, now) {
-            self.parts.writer.patch_status(&old, &new).await?;
+            self.hub.writer.patch_status(&old, &new).await?;
         }
         report::next(applied)
     }

@@ -8,12 +8,13 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Resource};
 use ocm_api::{cluster::v1::ManagedCluster, conditions, rbac};
-use ocm_runtime::{ObjectKey, ResultExt as _, write};
+use ocm_runtime::{ObjectKey, write};
 
 use super::ClusterController;
 use crate::{
+    caches::cluster_of,
     error::Result,
-    registration::{names, sources::cluster_of, status::condition},
+    registration::{names, status::condition},
 };
 
 /// How the hub stands to a cluster.
@@ -80,12 +81,12 @@ pub(super) fn standing(name: &str, cluster: Option<&ManagedCluster>, hub_namespa
 impl ClusterController {
     pub(super) async fn gather(&self, name: &str) -> Result<Option<Observed>> {
         let cluster = self.clusters.named(name);
-        let standing = standing(name, cluster.as_deref(), &self.parts.config.namespace);
+        let standing = standing(name, cluster.as_deref(), &self.hub.config.namespace);
         let rights = self.rights(name);
         if standing == Standing::Unknown {
             return Ok(None);
         }
-        if standing == Standing::Gone && (rights.is_empty() || self.parts.exists(name).await?) {
+        if standing == Standing::Gone && (rights.is_empty() || self.hub.cluster_exists(name).await?) {
             return Ok(None);
         }
         let namespace = if standing == Standing::Accepted { self.namespace(name).await? } else { None };
@@ -97,7 +98,7 @@ impl ClusterController {
             rights,
             shared_roles_exist: self.shared_roles_exist(),
             works_remain: !self.works.in_namespace(name).is_empty(),
-            labels: self.parts.config.labels.clone(),
+            labels: self.hub.config.labels.clone(),
         }))
     }
 
@@ -119,21 +120,11 @@ impl ClusterController {
 
     /// Read each time rather than watched: nothing else here needs namespaces.
     async fn namespace(&self, name: &str) -> Result<Option<Namespace>> {
-        Ok(write::get(&Api::all(self.parts.client.clone()), name).await?)
+        Ok(write::get(&Api::all(self.hub.client.clone()), name).await?)
     }
 }
 
 /// A cluster could be named so that a role of that name is one that all clusters share.
 fn belongs_to<K: Resource>(object: &K, cluster: &str) -> bool {
     cluster_of(object).as_deref() == Some(cluster)
-}
-
-impl crate::registration::Parts {
-    /// Whether the API server has a cluster that the cache does not show: one that could not be read is left out of the
-    /// cache, and nothing of a cluster may be deleted because of that.
-    pub(crate) async fn exists(&self, cluster: &str) -> Result<bool> {
-        let api: Api<ManagedCluster> = Api::all(self.client.clone());
-        let found = api.get_metadata_opt(cluster).await;
-        Ok(found.while_trying_to("get", || format!("ManagedCluster {cluster}"))?.is_some())
-    }
 }

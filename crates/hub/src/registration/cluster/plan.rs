@@ -10,8 +10,10 @@ use kube::ResourceExt as _;
 use ocm_api::{cluster::v1::ManagedCluster, finalizers::CLUSTER_API_RESOURCE_CLEANUP};
 use ocm_runtime::write;
 
-use super::observe::{Observed, Standing};
-use crate::registration::rbac::{Step, add_missing, objects, removal, upsert};
+use super::{
+    observe::{Observed, Standing},
+    rbac::{Step, add_missing, objects, removal, upsert},
+};
 
 /// What to write, in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq)]

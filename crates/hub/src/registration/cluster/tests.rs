@@ -14,10 +14,10 @@ use super::{
 use crate::{
     error::Error,
     registration::{
-        rbac::{Step, objects},
+        cluster::rbac::{Step, objects},
         status::condition,
-        testing::{accepted, cluster, deleting, now, with_accepted},
     },
+    testing::{accepted, cluster, deleting, now, with_accepted},
 };
 
 fn labels() -> BTreeMap<String, String> {

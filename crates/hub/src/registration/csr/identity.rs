@@ -11,7 +11,7 @@ use ocm_api::{
 };
 use ocm_runtime::pki::{RequestError, parse_request};
 
-use crate::registration::sources::cluster_of;
+use crate::caches::cluster_of;
 
 /// Why a request is none of the hub's business.
 #[derive(Debug, thiserror::Error)]

@@ -27,8 +27,11 @@ use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultE
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
-use super::{Parts, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+};
 
 const MESSAGE: &str = "The hub approved this renewal: the agent asked for the identity it already has, and its cluster \
                        may renew certificates.";
@@ -36,7 +39,7 @@ const MESSAGE: &str = "The hub approved this renewal: the agent asked for the id
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CsrController {
-    parts: Parts,
+    hub: HubContext,
     requests: Cache<CertificateSigningRequest>,
 }
 
@@ -48,12 +51,12 @@ pub(crate) struct Observed {
 }
 
 impl CsrController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        Self { requests: sources::requests(&parts.watches), parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        Self { requests: caches::requests(&hub.informers), hub: hub.clone() }
     }
 
     async fn may_renew(&self, request: &CertificateSigningRequest) -> Result<bool> {
-        let review = write::create(&Api::all(self.parts.client.clone()), &review(request)).await?;
+        let review = write::create(&Api::all(self.hub.client.clone()), &review(request)).await?;
         Ok(review.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
     }
 }
@@ -92,7 +95,7 @@ impl Controller for CsrController {
             debug!("certificate request is left alone: its cluster may not renew certificates");
             return Ok(());
         };
-        let api: Api<CertificateSigningRequest> = Api::all(self.parts.client.clone());
+        let api: Api<CertificateSigningRequest> = Api::all(self.hub.client.clone());
         let name = observed.request.name_any();
         let approved = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
         let noun = || write::describe(observed.request.as_ref());

@@ -8,7 +8,7 @@ use ocm_api::labels;
 use ocm_runtime::pki::{PrivateKey, RequestError, Subject};
 
 use super::{identity::NotARenewal, *};
-use crate::registration::testing::now;
+use crate::testing::now;
 
 const AGENT: &str = "system:open-cluster-management:c1:agent1";
 const OWN: &str = "system:open-cluster-management:c1";

@@ -10,7 +10,7 @@ use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{ResultExt as _, error::found};
 
 use super::{
-    GcController, GcResource,
+    CleanupController, GcResource,
     observe::{Item, Observed, Rest},
     plan::Plan,
 };
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
     Failed(Arc<Error>),
 }
 
-impl GcController {
+impl CleanupController {
     pub(super) async fn write(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         let cluster = observed.cluster.clone();
         Ok(match (plan, &observed.rest) {
@@ -70,7 +70,7 @@ impl GcController {
 
     async fn patch(&self, old: Option<&ManagedCluster>, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
         match old {
-            Some(old) => self.parts.writer.patch(old, new).await,
+            Some(old) => self.hub.writer.patch(old, new).await,
             None => Ok(None),
         }
     }

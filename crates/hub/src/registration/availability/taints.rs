@@ -13,19 +13,23 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
 
-use super::{Parts, sources, status::condition_status};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+    registration::status::condition_status,
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct TaintController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
 }
 
 impl TaintController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        Self { clusters: sources::clusters(&parts.watches), parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone() }
     }
 }
 
@@ -58,7 +62,7 @@ impl Controller for TaintController {
 
     async fn apply(&self, cluster: &Arc<ManagedCluster>, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            self.parts.writer.patch(cluster, &new).await?;
+            self.hub.writer.patch(cluster, &new).await?;
         }
         Ok(())
     }
@@ -104,7 +108,7 @@ fn is_ours(taint: &Taint, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registration::testing::{cluster, now, with_condition};
+    use crate::testing::{cluster, now, with_condition};
 
     fn taint(key: &str) -> Taint {
         Taint { key: key.into(), ..Taint::default() }

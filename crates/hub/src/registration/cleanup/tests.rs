@@ -8,8 +8,8 @@ use super::{
     observe::{Item, Rest},
     *,
 };
-use crate::registration::{
-    status::condition,
+use crate::{
+    registration::status::condition,
     testing::{cluster, deleting, now},
 };
 

@@ -19,23 +19,26 @@ use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue};
 
 pub use self::resource::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError};
 use self::{apply::Applied, observe::Observed, plan::Plan};
-use super::{Parts, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct GcController {
-    parts: Parts,
+pub(crate) struct CleanupController {
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
 }
 
-impl GcController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        Self { clusters: sources::clusters(&parts.watches), parts: parts.clone() }
+impl CleanupController {
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone() }
     }
 }
 
-impl Controller for GcController {
+impl Controller for CleanupController {
     const NAME: &'static str = "resource-cleanup";
     type Key = String;
     type Observed = Observed;
@@ -61,7 +64,7 @@ impl Controller for GcController {
 
     async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         if let Some((old, new)) = report::status(&applied, now) {
-            self.parts.writer.patch_status(&old, &new).await?;
+            self.hub.writer.patch_status(&old, &new).await?;
         }
         report::next(applied)
     }

@@ -1,4 +1,4 @@
-//! The watches of the registration controllers: one per kind, whoever asks.
+//! The caches of the hub: one informer per kind, however many controllers ask for it.
 //!
 //! Kubernetes' own kinds are watched with a label selector, so that the hub holds only what it keeps for clusters,
 //! however much else is on the API server. Works are watched as metadata: here only their number matters.

@@ -8,7 +8,7 @@ use ocm_api::{
 };
 use ocm_runtime::conditions::NewCondition;
 
-use super::status::with_finding;
+use crate::registration::status::with_finding;
 
 /// A moment that tests are free to call now.
 pub(crate) fn now() -> Timestamp {

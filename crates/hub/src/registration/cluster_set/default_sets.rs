@@ -16,15 +16,18 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Controller, ControllerBuilder, Requeue, write};
 
-use super::{Parts, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+};
 
 const SETS: [&str; 2] = [DEFAULT_CLUSTER_SET, GLOBAL_CLUSTER_SET];
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct DefaultSetsController {
-    parts: Parts,
+    hub: HubContext,
     sets: Cache<ManagedClusterSet>,
 }
 
@@ -44,8 +47,8 @@ pub(crate) enum Plan {
 }
 
 impl DefaultSetsController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        Self { sets: sources::sets(&parts.watches), parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        Self { sets: caches::sets(&hub.informers), hub: hub.clone() }
     }
 }
 
@@ -81,7 +84,7 @@ impl Controller for DefaultSetsController {
     }
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<()> {
-        let api: Api<ManagedClusterSet> = Api::all(self.parts.client.clone());
+        let api: Api<ManagedClusterSet> = Api::all(self.hub.client.clone());
         let written = match (plan, &observed.set) {
             (Plan::Create(new), _) => Some(write::create(&api, &new).await?),
             (Plan::Restore(new), Some(old)) => write::patch(&api, old, &new).await?,
@@ -117,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registration::testing::now;
+    use crate::testing::now;
 
     fn plan(name: &'static str, set: Option<ManagedClusterSet>) -> Plan {
         DefaultSetsController::plan(&Observed { name, set: set.map(Arc::new) }, now())

@@ -15,13 +15,17 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, conditions, error::all, write};
 
-use super::{Parts, sources, status::condition};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+    registration::status::condition,
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct AddonHealthController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
 }
@@ -37,14 +41,14 @@ pub(crate) struct Observed {
 type Edit = (Arc<ManagedClusterAddOn>, ManagedClusterAddOn);
 
 impl AddonHealthController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let addons = sources::addons(&parts.watches);
-        Self { clusters: sources::clusters(&parts.watches), addons, parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let addons = caches::addons(&hub.informers);
+        Self { clusters: caches::clusters(&hub.informers), addons, hub: hub.clone() }
     }
 
     async fn tell(&self, (old, new): &Edit) -> Result<()> {
         let api: Api<ManagedClusterAddOn> =
-            Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
+            Api::namespaced(self.hub.client.clone(), &old.namespace().unwrap_or_default());
         let written = write::patch_status(&api, old, new).await?;
         written.into_iter().for_each(|addon| self.addons.record_write(addon));
         Ok(())
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
     use crate::{
         addon::testing::addon,
-        registration::testing::{cluster, now, with_condition},
+        testing::{cluster, now, with_condition},
     };
 
     fn unknown_cluster() -> ManagedCluster {

@@ -14,12 +14,12 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _};
 
-use super::{
-    Parts,
-    rbac::{Step, objects, removal, upsert},
-    sources,
+use super::rbac::{Step, objects, removal, upsert};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
 };
-use crate::error::{Error, Result};
 
 /// The one thing in the queue: both roles together.
 const KEY: &str = "shared-roles";
@@ -27,7 +27,7 @@ const KEY: &str = "shared-roles";
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SharedRolesController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     roles: Cache<ClusterRole>,
 }
@@ -42,9 +42,9 @@ pub(crate) struct Observed {
 }
 
 impl SharedRolesController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let roles = sources::cluster_roles(&parts.watches);
-        Self { clusters: sources::clusters(&parts.watches), roles, parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let roles = caches::cluster_roles(&hub.informers);
+        Self { clusters: caches::clusters(&hub.informers), roles, hub: hub.clone() }
     }
 
     /// Asks the API server before it says that there is none: a cluster that cannot be read is not in the cache.
@@ -52,7 +52,7 @@ impl SharedRolesController {
         if !self.clusters.is_empty() {
             return Ok(true);
         }
-        let api: Api<ManagedCluster> = Api::all(self.parts.client.clone());
+        let api: Api<ManagedCluster> = Api::all(self.hub.client.clone());
         let clusters = api.list_metadata(&ListParams::default().limit(1)).await;
         Ok(!clusters.while_trying_to("list", || "ManagedClusters".into())?.items.is_empty())
     }
@@ -76,7 +76,7 @@ impl Controller for SharedRolesController {
             clusters_exist: self.clusters_exist().await?,
             registration: self.roles.named(REGISTRATION_CLUSTER_ROLE),
             work: self.roles.named(WORK_CLUSTER_ROLE),
-            labels: self.parts.config.labels.clone(),
+            labels: self.hub.config.labels.clone(),
         }))
     }
 
@@ -91,7 +91,7 @@ impl Controller for SharedRolesController {
 
     async fn apply(&self, _: &Observed, plan: Vec<Step<ClusterRole>>) -> Result<()> {
         for step in plan {
-            step.run(&self.parts.client, &self.roles).await?;
+            step.run(&self.hub.client, &self.roles).await?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ fn is_shared(role: &ClusterRole) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registration::testing::now;
+    use crate::testing::now;
 
     fn observed(clusters_exist: bool, roles_exist: bool) -> Observed {
         let roles = objects::shared_roles(&BTreeMap::new()).map(|role| roles_exist.then(|| Arc::new(role)));

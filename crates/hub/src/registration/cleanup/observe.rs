@@ -10,7 +10,7 @@ use kube::{
 use ocm_api::{annotations::CLEANUP_PRIORITY, cluster::v1::ManagedCluster};
 use ocm_runtime::{ResultExt as _, error::found, write};
 
-use super::{GcController, GcResource};
+use super::{CleanupController, GcResource};
 use crate::error::{Error, Result};
 
 /// The highest priority; higher numbers count as none.
@@ -61,12 +61,12 @@ fn priority(text: Option<&str>) -> u8 {
     text.and_then(|text| text.parse().ok()).filter(|number| *number <= HIGHEST_PRIORITY).unwrap_or_default()
 }
 
-impl GcController {
+impl CleanupController {
     pub(super) async fn gather(&self, name: &str) -> Result<Option<Observed>> {
         let cluster = self.clusters.named(name);
         let rest = match &cluster {
             Some(cluster) if !write::is_deleting(cluster.as_ref()) => Ok(None),
-            None if self.parts.exists(name).await? => return Ok(None),
+            None if self.hub.cluster_exists(name).await? => return Ok(None),
             _ => self.rest(name).await.map_err(Arc::new),
         };
         Ok(Some(Observed { name: name.into(), cluster, rest }))
@@ -74,7 +74,7 @@ impl GcController {
 
     /// In the configured order; a kind comes after all before it are gone.
     async fn rest(&self, namespace: &str) -> Result<Option<Rest>> {
-        for resource in &self.parts.config.gc_resources {
+        for resource in &self.hub.config.gc_resources {
             let items = self.items(namespace, resource).await?;
             if !items.is_empty() {
                 return Ok(Some(Rest { resource: resource.clone(), items }));
@@ -91,7 +91,7 @@ impl GcController {
     }
 
     pub(super) fn api(&self, namespace: &str, resource: &GcResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.parts.client.clone(), namespace, &resource.api())
+        Api::namespaced_with(self.hub.client.clone(), namespace, &resource.api())
     }
 }
 

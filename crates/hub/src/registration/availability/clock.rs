@@ -17,19 +17,18 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions::NewCondition};
 
-use super::{
-    Parts,
-    lease::renewed,
-    sources,
-    sources::cluster_of,
-    status::{condition_status, lease_grace, with_finding},
+use super::lease::renewed;
+use crate::{
+    caches::{self, cluster_of},
+    context::HubContext,
+    error::{Error, Result},
+    registration::status::{condition_status, lease_grace, with_finding},
 };
-use crate::error::{Error, Result};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ClockController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     leases: Cache<Lease>,
 }
@@ -42,9 +41,9 @@ pub(crate) struct Observed {
 }
 
 impl ClockController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let leases = sources::leases(&parts.watches);
-        Self { clusters: sources::clusters(&parts.watches), leases, parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let leases = caches::leases(&hub.informers);
+        Self { clusters: caches::clusters(&hub.informers), leases, hub: hub.clone() }
     }
 }
 
@@ -82,7 +81,7 @@ impl Controller for ClockController {
     async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
         if let Some(finding) = finding {
             let new = with_finding(&observed.cluster, finding, now);
-            self.parts.writer.patch_status(&observed.cluster, &new).await?;
+            self.hub.writer.patch_status(&observed.cluster, &new).await?;
         }
         Ok(Requeue::OnChange)
     }
@@ -116,7 +115,7 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::*;
-    use crate::registration::testing::{cluster, now, with_condition};
+    use crate::testing::{cluster, now, with_condition};
 
     fn plan(cluster: ManagedCluster, ahead: i64) -> Option<NewCondition> {
         let renewed = now() + SignedDuration::from_secs(ahead);

@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 
 /// The rule of one set, checked and ready to match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Membership {
+pub(crate) enum SetSelector {
     /// Clusters whose label names this set.
     Exclusive(String),
     /// Clusters that the selector matches.
     Selected(Selector),
 }
 
-impl Membership {
+impl SetSelector {
     /// Reads the rule of a set.
     pub(crate) fn of(set: &ManagedClusterSet) -> Result<Self> {
         let selector = &set.spec.cluster_selector;
@@ -58,7 +58,7 @@ mod tests {
 
     fn includes(selector: serde_json::Value, labels: &[(&str, &str)]) -> bool {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Membership::of(&set(selector)).unwrap().includes(&labels)
+        SetSelector::of(&set(selector)).unwrap().includes(&labels)
     }
 
     #[test]
@@ -78,7 +78,7 @@ mod tests {
     fn a_selector_that_cannot_be_understood_is_an_error_that_names_the_set() {
         let wrong = json!({"selectorType": "LabelSelector",
             "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}});
-        assert!(Membership::of(&set(wrong)).unwrap_err().to_string().contains("ManagedClusterSet s"));
-        assert!(Membership::of(&set(json!({"selectorType": "Newer"}))).is_err());
+        assert!(SetSelector::of(&set(wrong)).unwrap_err().to_string().contains("ManagedClusterSet s"));
+        assert!(SetSelector::of(&set(json!({"selectorType": "Newer"}))).is_err());
     }
 }

@@ -31,12 +31,15 @@ use ocm_runtime::{
 };
 use tracing::warn;
 
-use super::{
-    Parts, names, sources,
-    sources::cluster_of,
-    status::{condition, condition_status, lease_grace, with_finding},
+use crate::{
+    caches::{self, cluster_of},
+    context::HubContext,
+    error::{Error, Result},
+    registration::{
+        names,
+        status::{condition, condition_status, lease_grace, with_finding},
+    },
 };
-use crate::error::{Error, Result};
 
 /// Reason of the event.
 const AVAILABLE_UNKNOWN: &str = "AvailableUnknown";
@@ -44,7 +47,7 @@ const AVAILABLE_UNKNOWN: &str = "AvailableUnknown";
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct LeaseController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     leases: Cache<Lease>,
 }
@@ -66,15 +69,15 @@ pub(crate) struct Plan {
 }
 
 impl LeaseController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let leases = sources::leases(&parts.watches);
-        Self { clusters: sources::clusters(&parts.watches), leases, parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let leases = caches::leases(&hub.informers);
+        Self { clusters: caches::clusters(&hub.informers), leases, hub: hub.clone() }
     }
 
     /// Makes the lease, or takes over one that lost its label.
     async fn create(&self, lease: &Lease) -> Result<()> {
         let namespace = lease.namespace().unwrap_or_default();
-        let api: Api<Lease> = Api::namespaced(self.parts.client.clone(), &namespace);
+        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), &namespace);
         let created = match write::create(&api, lease).await {
             Err(error) if error.is_conflict() => relabel(&api, lease, error).await?,
             // Without a namespace the cluster was not set up. When it is, that will be news.
@@ -91,7 +94,7 @@ impl LeaseController {
              reach the hub."
         );
         let happening = NewEvent { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
-        if let Err(error) = self.parts.recorder.record(&name, cluster, happening).await {
+        if let Err(error) = self.hub.recorder.record(&name, cluster, happening).await {
             warn!(error = %chain(&error), "an event is lost");
         }
     }
@@ -120,7 +123,7 @@ impl Controller for LeaseController {
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let lease = self.leases.get(&ObjectKey::new(key, leases::MANAGED_CLUSTER));
         let cluster = self.clusters.named(key).filter(|cluster| condition(cluster, HUB_ACCEPTED).is_some());
-        let cluster = cluster.filter(|_| names::refusal(key, &self.parts.config.namespace).is_none());
+        let cluster = cluster.filter(|_| names::refusal(key, &self.hub.config.namespace).is_none());
         Ok(cluster.map(|cluster| Observed { cluster, lease }))
     }
 
@@ -143,7 +146,7 @@ impl Controller for LeaseController {
         if let Some(message) = plan.silence {
             let finding = NewCondition::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
             let new = with_finding(&observed.cluster, finding, now);
-            if let Some(written) = self.parts.writer.patch_status(&observed.cluster, &new).await? {
+            if let Some(written) = self.hub.writer.patch_status(&observed.cluster, &new).await? {
                 self.tell(&written).await;
             }
         }
@@ -233,7 +236,7 @@ fn after(time: SignedDuration) -> Requeue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registration::testing::{cluster, deleting, now, with_accepted, with_condition};
+    use crate::testing::{cluster, deleting, now, with_accepted, with_condition};
 
     fn joined(available: &'static str) -> ManagedCluster {
         with_condition(&with_accepted(&cluster("c1"), "True", "A"), AVAILABLE, available, "R")

@@ -19,13 +19,16 @@ use ocm_runtime::{
     write,
 };
 
-use super::{Parts, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SetBindingController {
-    parts: Parts,
+    hub: HubContext,
     bindings: Cache<ManagedClusterSetBinding>,
     /// The set that each binding names.
     bound: View<String>,
@@ -41,10 +44,10 @@ pub(crate) struct Observed {
 }
 
 impl SetBindingController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let (bindings, sets) = (sources::set_bindings(&parts.watches), sources::sets(&parts.watches));
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let (bindings, sets) = (caches::set_bindings(&hub.informers), caches::sets(&hub.informers));
         let bound = bindings.view(|binding| Some(binding.spec.cluster_set.clone()));
-        Self { bound, existing: sets.view(|_| Some(())), bindings, sets, parts: parts.clone() }
+        Self { bound, existing: sets.view(|_| Some(())), bindings, sets, hub: hub.clone() }
     }
 }
 
@@ -97,7 +100,7 @@ impl Controller for SetBindingController {
         let mut new = ManagedClusterSetBinding::clone(binding);
         conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
         let namespace = binding.namespace().unwrap_or_default();
-        let api: Api<ManagedClusterSetBinding> = Api::namespaced(self.parts.client.clone(), &namespace);
+        let api: Api<ManagedClusterSetBinding> = Api::namespaced(self.hub.client.clone(), &namespace);
         if let Some(written) = write::patch_status(&api, binding, &new).await? {
             self.bindings.record_write(written);
         }
@@ -132,7 +135,7 @@ mod tests {
     use ocm_api::cluster::v1beta2::{ManagedClusterSetBindingSpec, ManagedClusterSetBindingStatus};
 
     use super::*;
-    use crate::registration::testing::now;
+    use crate::testing::now;
 
     fn binding() -> ManagedClusterSetBinding {
         ManagedClusterSetBinding::new("ns", "s", ManagedClusterSetBindingSpec { cluster_set: "s".into() })

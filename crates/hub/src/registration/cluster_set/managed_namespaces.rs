@@ -13,13 +13,17 @@ use ocm_api::cluster::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, informer::View, write};
 
-use super::{Parts, membership::Membership, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+    set_selector::SetSelector,
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ManagedNamespacesController {
-    parts: Parts,
+    hub: HubContext,
     sets: Cache<ManagedClusterSet>,
     wishes: View<Arc<Wish>>,
     clusters: Cache<ManagedCluster>,
@@ -30,7 +34,7 @@ pub(crate) struct ManagedNamespacesController {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wish {
     /// `None` when nobody can say which clusters belong to it: then what it has got stays.
-    membership: Option<Membership>,
+    membership: Option<SetSelector>,
     namespaces: Vec<String>,
 }
 
@@ -42,10 +46,10 @@ pub(crate) struct Observed {
 }
 
 impl ManagedNamespacesController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let (sets, clusters) = (sources::sets(&parts.watches), sources::clusters(&parts.watches));
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let (sets, clusters) = (caches::sets(&hub.informers), caches::clusters(&hub.informers));
         let (wishes, names) = (sets.view(|set| wish(set).map(Arc::new)), clusters.view(|_| Some(())));
-        Self { wishes, names, sets, clusters, parts: parts.clone() }
+        Self { wishes, names, sets, clusters, hub: hub.clone() }
     }
 }
 
@@ -91,7 +95,7 @@ impl Controller for ManagedNamespacesController {
 
     async fn report(&self, observed: &Observed, new: Option<Box<ManagedCluster>>, _: Timestamp) -> Result<Requeue> {
         if let Some(new) = new {
-            self.parts.writer.patch_status(&observed.cluster, &new).await?;
+            self.hub.writer.patch_status(&observed.cluster, &new).await?;
         }
         Ok(Requeue::OnChange)
     }
@@ -103,7 +107,7 @@ fn wish(set: &ManagedClusterSet) -> Option<Wish> {
         return None;
     }
     let namespaces = set.spec.managed_namespaces.iter().map(|namespace| namespace.name.clone()).collect();
-    Some(Wish { membership: Membership::of(set).ok(), namespaces })
+    Some(Wish { membership: SetSelector::of(set).ok(), namespaces })
 }
 
 fn changes_wishes(change: Change<'_, ManagedClusterSet>) -> bool {
@@ -160,7 +164,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::registration::testing::{cluster, now};
+    use crate::testing::{cluster, now};
 
     fn set(name: &str, spec: Value) -> ManagedClusterSet {
         ManagedClusterSet::new(name, serde_json::from_value(spec).unwrap())

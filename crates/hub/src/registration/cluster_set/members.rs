@@ -22,13 +22,17 @@ use ocm_runtime::{
     write,
 };
 
-use super::{Parts, membership::Membership, sources};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+    set_selector::SetSelector,
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ClusterSetController {
-    parts: Parts,
+    hub: HubContext,
     sets: Cache<ManagedClusterSet>,
     clusters: Cache<ManagedCluster>,
     labels: View<Labels>,
@@ -43,10 +47,10 @@ pub(crate) struct Observed {
 }
 
 impl ClusterSetController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let clusters = sources::clusters(&parts.watches);
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let clusters = caches::clusters(&hub.informers);
         let labels = clusters.view(|cluster| Some(cluster.labels().clone()));
-        Self { sets: sources::sets(&parts.watches), clusters, labels, parts: parts.clone() }
+        Self { sets: caches::sets(&hub.informers), clusters, labels, hub: hub.clone() }
     }
 }
 
@@ -67,10 +71,10 @@ impl Controller for ClusterSetController {
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
-        let count = |membership: Membership| {
+        let count = |membership: SetSelector| {
             self.labels.read(|all| all.values().filter(|labels| membership.includes(labels)).count())
         };
-        Ok(Some(Observed { members: Membership::of(&set).map(count), set }))
+        Ok(Some(Observed { members: SetSelector::of(&set).map(count), set }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Condition {
@@ -87,7 +91,7 @@ impl Controller for ClusterSetController {
     async fn report(&self, observed: &Observed, condition: Condition, _: Timestamp) -> Result<Requeue> {
         let mut new = ManagedClusterSet::clone(&observed.set);
         conditions::put(&mut new.status.get_or_insert_default().conditions, condition);
-        let api: Api<ManagedClusterSet> = Api::all(self.parts.client.clone());
+        let api: Api<ManagedClusterSet> = Api::all(self.hub.client.clone());
         if let Some(written) = write::patch_status(&api, &observed.set, &new).await? {
             self.sets.record_write(written);
         }
@@ -129,7 +133,7 @@ fn touched(sets: &Cache<ManagedClusterSet>, change: Change<'_, ManagedCluster>) 
 type Labels = BTreeMap<String, String>;
 
 fn differs(set: &ManagedClusterSet, before: Option<&Labels>, after: Option<&Labels>) -> bool {
-    let Ok(membership) = Membership::of(set) else { return false };
+    let Ok(membership) = SetSelector::of(set) else { return false };
     let includes = |labels: Option<&Labels>| labels.is_some_and(|labels| membership.includes(labels));
     includes(before) != includes(after)
 }
@@ -142,7 +146,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::registration::testing::now;
+    use crate::testing::now;
 
     fn set(name: &str) -> ManagedClusterSet {
         ManagedClusterSet::new(name, ManagedClusterSetSpec::default())
@@ -168,7 +172,7 @@ mod tests {
     fn a_selector_that_cannot_be_read_is_named_and_changes_nothing_else() {
         let mut unread = set("s");
         unread.spec.cluster_selector.selector_type = SelectorType::Other("Newer".into());
-        let said = |set: &ManagedClusterSet| said_of(set.clone(), Membership::of(set).map(|_| 0));
+        let said = |set: &ManagedClusterSet| said_of(set.clone(), SetSelector::of(set).map(|_| 0));
         let (reason, message) = said(&unread);
         assert_eq!(reason, "NoClusterMatched");
         assert!(message.starts_with("True: The clusters of this set cannot be counted: "), "{message}");

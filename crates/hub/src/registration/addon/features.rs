@@ -19,13 +19,17 @@ use ocm_runtime::{
     Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions, informer::View, write,
 };
 
-use super::{Parts, sources, status::condition};
-use crate::error::{Error, Result};
+use crate::{
+    caches,
+    context::HubContext,
+    error::{Error, Result},
+    registration::status::condition,
+};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct AddonFeaturesController {
-    parts: Parts,
+    hub: HubContext,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
     /// How each add-on fares, as its label says it.
@@ -40,10 +44,10 @@ pub(crate) struct Observed {
 }
 
 impl AddonFeaturesController {
-    pub(crate) fn new(parts: &Parts) -> Self {
-        let addons = sources::addons(&parts.watches);
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let addons = caches::addons(&hub.informers);
         let features = addons.view(feature);
-        Self { clusters: sources::clusters(&parts.watches), addons, features, parts: parts.clone() }
+        Self { clusters: caches::clusters(&hub.informers), addons, features, hub: hub.clone() }
     }
 
     fn features_in(&self, cluster: &str) -> BTreeMap<String, &'static str> {
@@ -89,7 +93,7 @@ impl Controller for AddonFeaturesController {
 
     async fn apply(&self, observed: &Observed, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            self.parts.writer.patch(&observed.cluster, &new).await?;
+            self.hub.writer.patch(&observed.cluster, &new).await?;
         }
         Ok(())
     }
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
     use crate::{
         addon::testing::addon,
-        registration::testing::{cluster, now},
+        testing::{cluster, now},
     };
 
     fn planned(own: &[(&str, &str)], features: &[(&str, &'static str)]) -> Option<BTreeMap<String, String>> {

@@ -1,0 +1,68 @@
+//! What the controllers of a hub share: client, informers, writers, configuration.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use kube::{Api, Client};
+use ocm_api::{cluster::v1::ManagedCluster, components};
+use ocm_runtime::{Clock, Informers, ResultExt as _, events::EventRecorder};
+
+use crate::{
+    HubConfig,
+    addon::{index::Index, outstanding::Outstanding},
+    caches,
+    cluster_writer::ClusterWriter,
+    error::Result,
+};
+
+/// What the controllers of a component share, for as long as it leads. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct HubContext {
+    pub(crate) client: Client,
+    pub(crate) informers: Informers,
+    /// Every write to a `ManagedCluster` goes through it.
+    pub(crate) writer: ClusterWriter,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) config: Arc<HubConfig>,
+    clock: Clock,
+    addons: Arc<OnceLock<Index>>,
+    /// Changes of clusters that have not reached their add-ons yet.
+    pub(crate) outstanding: Outstanding,
+}
+
+impl fmt::Debug for HubContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubContext").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl HubContext {
+    pub(crate) fn new(client: Client, informers: Informers, clock: &Clock, config: HubConfig) -> Self {
+        let host = config.host.clone();
+        Self {
+            writer: ClusterWriter::new(client.clone(), caches::clusters(&informers)),
+            recorder: EventRecorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
+            config: Arc::new(config),
+            clock: clock.clone(),
+            addons: Arc::default(),
+            outstanding: Outstanding::default(),
+            client,
+            informers,
+        }
+    }
+
+    /// The index of add-ons and their placements. The first caller creates it, and all callers share it.
+    pub(crate) fn addon_index(&self) -> Index {
+        self.addons.get_or_init(|| Index::new(&self.informers, self.clock.clone())).clone()
+    }
+
+    /// Whether the API server has a cluster that the cache does not show. The cache leaves out clusters that it cannot
+    /// read, and nothing of such a cluster may be deleted.
+    pub(crate) async fn cluster_exists(&self, cluster: &str) -> Result<bool> {
+        let api: Api<ManagedCluster> = Api::all(self.client.clone());
+        let found = api.get_metadata_opt(cluster).await;
+        Ok(found.while_trying_to("get", || format!("ManagedCluster {cluster}"))?.is_some())
+    }
+}
