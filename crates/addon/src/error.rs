@@ -13,6 +13,21 @@ pub enum PermissionError {
     /// The hub's API server refused. Where somebody else wrote first (409) it is simply tried again.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
+    /// An object of that name exists that the ManagedClusterAddOn does not own. It is left alone.
+    #[error(
+        "{object} exists and belongs to somebody else, since the ManagedClusterAddOn does not own it, so it is left alone; \
+         delete it if nobody needs it, or let the add-on use another name"
+    )]
+    NotOwned {
+        /// Kind, namespace and name.
+        object: String,
+    },
+    /// An object of this or a former installation is about to be deleted, and is created again when it is gone.
+    #[error("{object} is being deleted, and is created again when it is gone; remove what holds it if that takes long")]
+    BeingDeleted {
+        /// Kind, namespace and name.
+        object: String,
+    },
     /// Something else went wrong.
     #[error(transparent)]
     Other(AddonError),

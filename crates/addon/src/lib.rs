@@ -59,8 +59,7 @@
 //! | | `managedclusteraddons/status` | patch | |
 //! | | `managedclusteraddons/finalizers` | update | owning what goes with the add-on |
 //! | `work.open-cluster-management.io` | `manifestworks` | get, list, watch, create, patch, delete | |
-//! | `rbac.authorization.k8s.io` | `roles` | get, create, patch | [`PermissionBuilder`] |
-//! | | `rolebindings` | get, create, patch, delete | |
+//! | `rbac.authorization.k8s.io` | `roles`, `rolebindings` | get, list, create, patch, delete | [`PermissionBuilder`] |
 //! | `certificates.k8s.io` | `certificatesigningrequests` | get, list, watch | [`Registration`] |
 //! | | `certificatesigningrequests/approval` | patch | |
 //! | | `signers`, only `kubernetes.io/kube-apiserver-client` | approve | |

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SubjectAccessReview, SubjectAccessReviewSpec},
-    rbac::v1::RoleBinding,
+    rbac::v1::{Role, RoleBinding},
 };
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use ocm_addon::{Grant, Identity, Installation, PermissionBuilder, PermissionConfig as _};
 use ocm_testing::eventually;
@@ -164,6 +164,102 @@ async fn a_binding_to_another_role_is_made_anew_and_one_that_somebody_changed_is
     assert_eq!(other.role_ref.name, "edit");
     assert_ne!(other.metadata.uid, restored.metadata.uid);
     assert_eq!(bind("edit").await?.metadata.resource_version, other.metadata.resource_version, "nothing to write");
+    Ok(())
+}
+
+#[tokio::test]
+async fn roles_and_bindings_of_somebody_else_are_left_alone_and_named() -> Result<()> {
+    let world = world().await?;
+    let (cluster, name) = (world.cluster("foreign-role", None).await?, role(READER));
+    let metadata = json!({"name": name, "namespace": cluster, "labels": {"team": "admins"}});
+    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "administrator"});
+    let role: Role = serde_json::from_value(json!({"metadata": metadata, "rules": []}))?;
+    let binding: RoleBinding =
+        serde_json::from_value(json!({"metadata": metadata, "roleRef": role_ref, "subjects": [subject]}))?;
+    let roles: Api<Role> = Api::namespaced(world.client.clone(), &cluster);
+    let bindings: Api<RoleBinding> = Api::namespaced(world.client.clone(), &cluster);
+    let role = roles.create(&PostParams::default(), &role).await?;
+    let binding = bindings.create(&PostParams::default(), &binding).await?;
+    world.enable(&cluster, READER).await?;
+    let failed = ["RegistrationApplied", "False", "SetPermissionFailed"];
+    let cause = world.condition(&cluster, READER, failed).await?;
+    assert!(cause.contains(&format!("Role {cluster}/{name} exists and belongs to somebody else")), "{cause}");
+    assert_eq!((roles.get(&name).await?, bindings.get(&name).await?), (role, binding.clone()));
+
+    roles.delete(&name, &DeleteParams::default()).await?;
+    eventually("the binding is named now", || async {
+        let cause = world.condition(&cluster, READER, failed).await?;
+        anyhow::Ok(cause.contains(&format!("RoleBinding {cluster}/{name} exists")).then_some(()))
+    })
+    .await?;
+    assert_eq!(bindings.get(&name).await?, binding);
+    bindings.delete(&name, &DeleteParams::default()).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await.map(|_| ())
+}
+
+#[tokio::test]
+async fn what_is_no_longer_granted_is_deleted_and_nothing_else() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("withdrawn", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
+    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
+    let grant = Grant::new(&world.client, &on, Some(&identity));
+    let rules = || vec![PermissionBuilder::rule("", &["configmaps"], &["get"])];
+    let first = PermissionBuilder::new().bind_role("kept", rules()).bind_role("withdrawn", rules());
+    first.bind_cluster_role("bound", "view").apply(&grant).await?;
+    let roles: Api<Role> = Api::namespaced(world.client.clone(), &cluster);
+    // Without the label it is the add-on's own affair, without the owner it is somebody else's.
+    let kept = roles.get("kept").await?;
+    let copy = |name: &str, change: fn(&mut ObjectMeta)| {
+        let mut metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        metadata.labels.clone_from(&kept.metadata.labels);
+        metadata.owner_references.clone_from(&kept.metadata.owner_references);
+        change(&mut metadata);
+        Role { metadata, rules: None }
+    };
+    let own = copy("of-the-author", |metadata| metadata.labels = None);
+    let foreign = copy("of-an-administrator", |metadata| metadata.owner_references = None);
+    for role in [&own, &foreign] {
+        roles.create(&PostParams::default(), role).await?;
+    }
+    PermissionBuilder::new().bind_role("kept", rules()).apply(&grant).await?;
+    for (resource, name, stays) in [
+        ("role", "kept", true),
+        ("rolebinding", "kept", true),
+        ("role", "of-the-author", true),
+        ("role", "of-an-administrator", true),
+        ("role", "withdrawn", false),
+        ("rolebinding", "withdrawn", false),
+        ("rolebinding", "bound", false),
+    ] {
+        assert_eq!(world.is_there(resource, &cluster, name).await?, stays, "{resource} {name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_ocms_own_managers_made_is_taken_over() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("migrated", None).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
+    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
+    let grant = Grant::new(&world.client, &on, Some(&identity));
+    // They set no label, and name the add-on as owner.
+    let owner = json!({"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn",
+        "name": PLAIN, "uid": addon.metadata.uid, "blockOwnerDeletion": true});
+    let theirs = json!({"metadata": {"name": "r", "ownerReferences": [owner]}, "rules": []});
+    let roles: Api<Role> = Api::namespaced(world.client.clone(), &cluster);
+    let theirs = roles.create(&PostParams::default(), &serde_json::from_value(theirs)?).await?;
+    let rules = vec![PermissionBuilder::rule("", &["configmaps"], &["get"])];
+    PermissionBuilder::new().bind_role("r", rules.clone()).apply(&grant).await?;
+    let ours = roles.get("r").await?;
+    assert_eq!((ours.rules, ours.metadata.uid), (Some(rules), theirs.metadata.uid));
+    assert_eq!(ours.metadata.owner_references, theirs.metadata.owner_references);
     Ok(())
 }
 

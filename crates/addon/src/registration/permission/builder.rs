@@ -3,12 +3,18 @@
 use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::{ResourceExt as _, api::ObjectMeta};
-use ocm_api::rbac;
+use ocm_api::{labels, rbac};
 
-use super::{Grant, PermissionConfig, ensure::ensure};
+use super::{
+    Grant, PermissionConfig,
+    reconcile::{Pair, prune, reconcile},
+};
 use crate::{Installation, PermissionError, owner};
 
-/// Roles for the agent in its cluster's namespace on the hub. They go with the add-on.
+/// Roles for the agent in its cluster's namespace on the hub. The ManagedClusterAddOn owns them, so they are deleted with it.
+///
+/// A Role or RoleBinding of the same name that the ManagedClusterAddOn does not own is left alone, and the add-on's
+/// condition `RegistrationApplied` names it. What a former version of the add-on granted and this one does not is deleted.
 ///
 /// ```
 /// use ocm_addon::{PermissionBuilder, Registration};
@@ -68,17 +74,18 @@ impl PermissionBuilder {
         self
     }
 
-    /// What there must be.
-    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> Vec<(Option<Role>, RoleBinding)> {
+    /// The desired objects.
+    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> Vec<Pair> {
         self.bindings.iter().map(|binding| binding.objects(on, subjects)).collect()
     }
 }
 
 impl Binding {
-    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> (Option<Role>, RoleBinding) {
+    fn objects(&self, on: &Installation<'_>, subjects: &[Subject]) -> Pair {
         let metadata = ObjectMeta {
             name: Some(self.name.clone()),
             namespace: on.addon.namespace(),
+            labels: Some([(labels::ADDON_NAME.to_owned(), on.addon_name())].into()),
             owner_references: Some(vec![owner::reference(on.addon, false)]),
             ..ObjectMeta::default()
         };
@@ -94,13 +101,10 @@ fn role_ref(kind: &str, name: &str) -> RoleRef {
 impl PermissionConfig for PermissionBuilder {
     fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
         Box::pin(async move {
-            for (role, binding) in self.objects(grant.on, &grant.subjects()?) {
-                if let Some(role) = role {
-                    ensure(grant, &role).await?;
-                }
-                ensure(grant, &binding).await?;
+            match grant.subjects() {
+                Ok(subjects) => reconcile(grant, &self.objects(grant.on, &subjects)).await,
+                Err(error) => prune(grant, &self.objects(grant.on, &[])).await.and(Err(error)),
             }
-            Ok(())
         })
     }
 }
@@ -111,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn objects(builder: &PermissionBuilder) -> Vec<(Option<Role>, RoleBinding)> {
+    fn objects(builder: &PermissionBuilder) -> Vec<Pair> {
         let cluster = ManagedCluster::new("c1", Default::default());
         let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
         addon.metadata.uid = Some("u".into());
@@ -133,7 +137,7 @@ mod tests {
             ("addon.open-cluster-management.io/v1beta1", "ManagedClusterAddOn")
         );
         assert_eq!((owner.controller, owner.block_owner_deletion), (None, Some(true)));
-        assert!(role.labels().is_empty());
+        assert_eq!(role.labels()["open-cluster-management.io/addon-name"], "hello");
         assert_eq!((binding.role_ref.kind.as_str(), binding.role_ref.name.as_str()), ("Role", "r"));
     }
 

@@ -1,7 +1,7 @@
 //! What an agent's identity may do on the hub: [`PermissionConfig`], and [`PermissionBuilder`] for the usual case.
 
 mod builder;
-mod ensure;
+mod reconcile;
 
 use std::fmt::{self, Debug};
 

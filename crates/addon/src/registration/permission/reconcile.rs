@@ -1,0 +1,180 @@
+//! Writes the Roles and RoleBindings of one add-on installation.
+//!
+//! Only objects that the ManagedClusterAddOn owns, by the uid of an owner reference, are changed or deleted. An object of
+//! the same name that somebody else made is left alone and reported. Objects that are no longer configured are deleted:
+//! those that it owns and that carry the add-on's label, which every object written here gets. Roles and RoleBindings
+//! without that label may be the add-on's own and are never deleted.
+
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::rbac::v1::{Role, RoleBinding},
+};
+use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams};
+use ocm_api::labels;
+use ocm_runtime::{
+    ResultExt as _,
+    error::found,
+    write::{self, Writable},
+};
+
+use super::Grant;
+use crate::{PermissionError, owner};
+
+/// A kind of RBAC object in a namespace.
+pub(super) trait RbacObject: Writable + Resource<Scope = NamespaceResourceScope> + PartialEq {
+    /// This object with what `desired` grants; `None` if it must be created again for that.
+    fn with_grant_of(&self, desired: &Self) -> Option<Self>;
+}
+
+impl RbacObject for Role {
+    fn with_grant_of(&self, desired: &Self) -> Option<Self> {
+        Some(Self { rules: desired.rules.clone(), ..self.clone() })
+    }
+}
+
+impl RbacObject for RoleBinding {
+    fn with_grant_of(&self, desired: &Self) -> Option<Self> {
+        let has_same_role = self.role_ref == desired.role_ref;
+        has_same_role.then(|| Self { subjects: desired.subjects.clone(), ..self.clone() })
+    }
+}
+
+/// A Role, unless an existing one is bound, and the RoleBinding to it.
+pub(super) type Pair = (Option<Role>, RoleBinding);
+
+/// Makes exactly these objects exist, beside those that are not the installation's own. One that fails does not keep the
+/// others from being written; the first error is returned.
+pub(super) async fn reconcile(grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+    let existing = Existing::read(grant).await?;
+    let mut outcome = existing.prune(grant, pairs).await;
+    for (role, binding) in pairs {
+        let written = async {
+            // Never bind a Role that is not ours: nobody knows what it grants.
+            if let Some(role) = role {
+                ensure(grant, role, &existing.roles).await?;
+            }
+            ensure(grant, binding, &existing.bindings).await
+        };
+        outcome = outcome.and(written.await);
+    }
+    outcome
+}
+
+/// Deletes the installation's own objects that are not among `pairs`.
+pub(super) async fn prune(grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+    Existing::read(grant).await?.prune(grant, pairs).await
+}
+
+/// What is in the cluster's namespace.
+#[derive(Default)]
+struct Existing {
+    roles: Vec<Role>,
+    bindings: Vec<RoleBinding>,
+}
+
+impl Existing {
+    async fn read(grant: &Grant<'_>) -> Result<Self, PermissionError> {
+        if grant.is_first {
+            // Most likely there is nothing; what exists all the same is found when it is created.
+            return Ok(Self::default());
+        }
+        Ok(Self { roles: list(grant).await?, bindings: list(grant).await? })
+    }
+
+    async fn prune(&self, grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+        let bindings = withdrawn(grant, &self.bindings, |name| pairs.iter().any(|pair| pair.1.name_any() == name));
+        let roles = withdrawn(grant, &self.roles, |name| {
+            pairs.iter().flat_map(|pair| &pair.0).any(|role| role.name_any() == name)
+        });
+        for binding in bindings {
+            write::delete(&api(grant), binding).await?;
+        }
+        for role in roles {
+            write::delete(&api(grant), role).await?;
+        }
+        Ok(())
+    }
+}
+
+fn withdrawn<'a, K: RbacObject>(grant: &Grant<'_>, existing: &'a [K], is_desired: impl Fn(&str) -> bool) -> Vec<&'a K> {
+    let addon = grant.on.addon_name();
+    let is_labelled = |object: &K| object.labels().get(labels::ADDON_NAME) == Some(&addon);
+    let is_own = |object: &K| owner::owns(grant.on.addon, object) && is_labelled(object) && !write::is_deleting(object);
+    existing.iter().filter(|object| is_own(object) && !is_desired(&object.name_any())).collect()
+}
+
+fn api<K: RbacObject>(grant: &Grant<'_>) -> Api<K> {
+    let client: Client = grant.client.clone();
+    Api::namespaced(client, &grant.on.addon.namespace().unwrap_or_default())
+}
+
+async fn list<K: RbacObject>(grant: &Grant<'_>) -> Result<Vec<K>, PermissionError> {
+    let noun = || format!("{}s in namespace {}", K::kind(&()), grant.on.cluster_name());
+    let listed = api::<K>(grant).list(&ListParams::default()).await.while_trying_to("list", noun)?;
+    Ok(listed.items)
+}
+
+async fn ensure<K: RbacObject>(grant: &Grant<'_>, desired: &K, existing: &[K]) -> Result<(), PermissionError> {
+    let (api, name) = (api::<K>(grant), desired.name_any());
+    let old = match existing.iter().find(|object| object.name_any() == name) {
+        Some(known) => known.clone(),
+        None => match create(&api, desired).await? {
+            Some(unknown) => unknown,
+            None => return Ok(()),
+        },
+    };
+    match plan(grant, desired, &old)? {
+        Some(new) => write::patch(&api, &old, &new).await.map(|_| ())?,
+        None => {
+            found(write::delete(&api, &old).await)?;
+            write::create(&api, desired).await.map(|_| ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates an object; returns the one that exists instead, if there is one.
+async fn create<K: RbacObject>(api: &Api<K>, desired: &K) -> Result<Option<K>, PermissionError> {
+    let exists = match write::create(api, desired).await {
+        Ok(_) => return Ok(None),
+        Err(error) if error.is_conflict() => error,
+        Err(error) => return Err(error.into()),
+    };
+    write::get(api, &desired.name_any()).await?.map(Some).ok_or_else(|| exists.into())
+}
+
+/// The object as it is to be; `None` if it must be created again.
+fn plan<K: RbacObject>(grant: &Grant<'_>, desired: &K, old: &K) -> Result<Option<K>, PermissionError> {
+    let object = write::describe(old);
+    if owner::is_of_former(grant.on.addon, old) || (owner::owns(grant.on.addon, old) && write::is_deleting(old)) {
+        return Err(PermissionError::BeingDeleted { object });
+    }
+    if !owner::owns(grant.on.addon, old) {
+        return Err(PermissionError::NotOwned { object });
+    }
+    Ok(old.with_grant_of(desired).map(|mut new| {
+        new.labels_mut().extend(desired.labels().clone());
+        owner::adopt(new.meta_mut(), desired.owner_references());
+        new
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::rbac::v1::RoleRef;
+
+    use super::*;
+
+    #[test]
+    fn a_binding_to_another_role_must_be_created_again_and_one_to_the_same_gets_its_subjects() {
+        let to = |role: &str| RoleBinding {
+            role_ref: RoleRef { name: role.into(), ..RoleRef::default() },
+            subjects: Some(vec![Default::default()]),
+            ..RoleBinding::default()
+        };
+        let (one, other) = (to("view"), to("edit"));
+        assert_eq!(one.with_grant_of(&other), None);
+        let wider = RoleBinding { subjects: None, ..one.clone() };
+        assert_eq!(wider.with_grant_of(&one), Some(one));
+    }
+}
