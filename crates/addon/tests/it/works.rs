@@ -90,6 +90,33 @@ async fn what_is_too_big_for_one_work_becomes_two_and_shrinks_again() -> Result<
 }
 
 #[tokio::test]
+async fn an_object_that_outgrows_its_work_is_never_missing_while_it_moves_to_another() -> Result<()> {
+    let world = world().await?;
+    let sized = |name: &str, size: usize| {
+        let mut object = config_map(name, 0);
+        object[FILL] = json!(size);
+        object
+    };
+    let cluster = world.cluster("outgrown", Some(&script(&[sized("a", 250_000), sized("b", 9)]))).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let first = world.work(&cluster, PLAIN, "holds both", |work| contents(work) == ["a", "b"]).await?;
+    world.report(&cluster, &first.name_any(), "True").await?;
+    world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
+    world.script(&cluster, &script(&[sized("a", 250_000), sized("b", 270_000)])).await?;
+    let second = "addon-plain-deploy-1";
+    eventually("a second work holds b", || async {
+        let work = world.works(&cluster).get_opt(second).await?;
+        Ok::<_, kube::Error>(work.filter(|work| contents(work) == ["b"]))
+    })
+    .await?;
+    world.all_is_looked_at().await?;
+    let former = world.works(&cluster).get(&first.name_any()).await?;
+    assert_eq!(former.spec, first.spec, "b leaves it when the cluster's agent has applied the other work");
+    world.report(&cluster, second, "True").await?;
+    world.work(&cluster, PLAIN, "holds a alone", |work| contents(work) == ["a"]).await.map(|_| ())
+}
+
+#[tokio::test]
 async fn a_work_that_somebody_deleted_or_changed_is_restored() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("restored", None).await?;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, conditions::addon::REGISTRATION_APPLIED, work::v1::ManifestWork};
 use ocm_runtime::{Change, conditions};
 
-use super::report;
+use crate::manager::works::applied;
 
 /// Everything but what its status says of how the add-on stands.
 pub(super) fn of_addon(change: Change<'_, ManagedClusterAddOn>) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn of_work(change: Change<'_, ManifestWork>) -> bool {
     let Change::Updated { old, new } = change else { return true };
     let (before, after) = (&old.metadata, &new.metadata);
     old.spec != new.spec
-        || report::applied(old) != report::applied(new)
+        || applied(old) != applied(new)
         || before.labels != after.labels
         || before.owner_references != after.owner_references
         || before.deletion_timestamp != after.deletion_timestamp
@@ -54,6 +54,7 @@ mod tests {
     use super::{
         super::{
             apply::{Applied, Deployed},
+            report,
             testing::{now, observed},
         },
         *,

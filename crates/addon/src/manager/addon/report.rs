@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use ocm_api::{
     addon::v1alpha1::{HealthCheckMode, ManagedClusterAddOn, ManagedClusterAddOnStatus},
-    conditions::{addon::MANIFEST_APPLIED, status, work::APPLIED},
+    conditions::{addon::MANIFEST_APPLIED, status},
     reasons::addon::{
         MANIFEST_APPLIED as MANIFEST_APPLIED_REASON, MANIFEST_APPLIED_FAILED, MANIFEST_WORK_APPLY_FAILED,
     },
@@ -17,7 +17,7 @@ use super::{
     apply::{Applied, Deployed},
     observe::Observed,
 };
-use crate::HealthProber;
+use crate::{HealthProber, manager::works::applied};
 
 /// The add-on with what came of a plan in its status.
 pub(super) fn with_status(observed: &Observed, applied: Applied, now: Timestamp) -> ManagedClusterAddOn {
@@ -94,13 +94,6 @@ fn verdict(works: &[ManifestWork]) -> Verdict {
 fn failure(work: &ManifestWork) -> String {
     let cause = applied(work).map(|applied| applied.message.as_str()).unwrap_or_default();
     format!("ManifestWork {} could not be applied on the managed cluster: {cause}", work.name_any())
-}
-
-/// Condition `Applied` of a work, if it is about the work as it is now.
-pub(super) fn applied(work: &ManifestWork) -> Option<&Condition> {
-    let applied = conditions::find(&work.status.as_ref()?.conditions, APPLIED)?;
-    let is_current = applied.observed_generation.is_none_or(|seen| Some(seen) >= work.metadata.generation);
-    is_current.then_some(applied)
 }
 
 /// Sets a condition, unless it says so already. Where all is well another wording alone is not worth a write: a manager

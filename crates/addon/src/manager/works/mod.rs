@@ -2,10 +2,15 @@
 
 mod pack;
 mod read;
+mod shard;
+mod stored;
+mod transfer;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     components::WORK_FIELD_MANAGER,
+    conditions::work::APPLIED,
     labels,
     work::v1::{
         DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWork, ManifestWorkSpec, OrphaningRule,
@@ -13,11 +18,20 @@ use ocm_api::{
     },
 };
 
+use ocm_runtime::conditions;
+
 pub(crate) use self::{
     pack::{Step, steps},
     read::{Item, read},
 };
 use crate::owner;
+
+/// Condition `Applied` of a work, if it is about the work as it is now.
+pub(crate) fn applied(work: &ManifestWork) -> Option<&Condition> {
+    let applied = conditions::find(&work.status.as_ref()?.conditions, APPLIED)?;
+    let is_current = applied.observed_generation.is_none_or(|seen| Some(seen) >= work.metadata.generation);
+    is_current.then_some(applied)
+}
 
 /// What all works of an add-on on a cluster have in common.
 #[derive(Clone, Debug)]

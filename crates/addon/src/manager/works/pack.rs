@@ -1,26 +1,25 @@
-//! Putting objects into works, as few as hold them.
+//! Puts objects into works, as few as hold them.
 //!
-//! An object stays in the work it is in: another work would bring it only after the first has taken it away. New objects
-//! are placed big ones first, each into the work with the most room, or into a new one. A work that is empty goes. What a
-//! work holds that is being deleted waits until it is gone: the cluster's agent is about to take it away.
+//! An object stays in the work that holds it, and new objects are placed big ones first, each into the work with the most
+//! room, or into a new one. A work that is empty is deleted. Objects of a work that is being deleted wait until it is
+//! gone: the cluster's agent is about to delete them.
+//!
+//! Where objects have grown so much that their work cannot hold them any more, the biggest move to other works. An object
+//! must not be missing from all works for a moment, or the cluster's agent deletes it. So an object that moves is in two
+//! works for a while, as `shard` and `transfer` describe.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kube::ResourceExt as _;
-use ocm_api::{
-    limits::MAX_MANIFEST_BYTES,
-    work::v1::{Manifest, ManifestWork},
-    works,
-};
-use ocm_runtime::write;
+use ocm_api::{limits::MAX_MANIFEST_BYTES, work::v1::ManifestWork, works};
 
-use super::{
-    Frame, Item,
-    read::{Id, id_of},
-};
+use super::{Frame, Item, read::Id, shard::Shard, stored, transfer::Homes};
 
 /// How much of what a work can hold is filled, so that its objects can grow in place.
-const BUDGET: usize = MAX_MANIFEST_BYTES / 10 * 8;
+pub(super) const BUDGET: usize = MAX_MANIFEST_BYTES / 10 * 8;
 
 /// What to do with a work.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,43 +36,21 @@ pub(crate) enum Step {
     Wait(Arc<ManifestWork>),
 }
 
-/// A work as it is to be.
-struct Shard {
-    name: String,
-    old: Option<Arc<ManifestWork>>,
-    manifests: Vec<Manifest>,
-    used: usize,
-}
-
-impl Shard {
-    /// What is being deleted has none.
-    fn room(&self) -> usize {
-        if self.is_leaving() { 0 } else { BUDGET.saturating_sub(self.used) }
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.old.as_ref().is_some_and(|old| write::is_deleting(&**old))
-    }
-
-    fn put(&mut self, item: Item) {
-        self.used += item.size;
-        self.manifests.push(item.manifest);
-    }
-}
-
 /// What makes `known`, the add-on's works on a cluster, hold exactly these objects.
 pub(crate) fn steps(frame: &Frame, items: Vec<Item>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
-    let mut new: BTreeMap<Id, (usize, Item)> =
-        items.into_iter().enumerate().map(|(order, item)| (item.id.clone(), (order, item))).collect();
     let mut known: Vec<_> = known.iter().filter_map(|work| Some((index(frame, work)?, work.clone()))).collect();
     known.sort_by_key(|(index, _)| *index);
-    let mut shards: Vec<Shard> = known.into_iter().map(|(_, work)| keep(work, &mut new)).collect();
-    let mut rest: Vec<_> = new.into_values().collect();
-    rest.sort_by_key(|(order, item)| (std::cmp::Reverse(item.size), *order));
-    for (_, item) in rest {
+    let mut shards: Vec<_> = known.into_iter().map(|(_, work)| Shard::of(work)).collect();
+    let desired: BTreeSet<Id> = items.iter().map(|item| item.id.clone()).collect();
+    let mut rest = keep(&mut shards, items);
+    rest.extend(shards.iter_mut().flat_map(Shard::take_overflow));
+    shards.iter_mut().for_each(|shard| shard.close_if_giving(&desired));
+    rest.sort_by_key(|item| (std::cmp::Reverse(item.size), item.position));
+    for item in rest {
         place(frame, &mut shards, item);
     }
-    shards.into_iter().filter_map(|shard| step(frame, shard)).collect()
+    let homes = Homes::of(&shards);
+    shards.iter().filter_map(|shard| step(frame, shard, &homes)).collect()
 }
 
 /// The number of a work among those of its add-on; none for works that are for something else.
@@ -81,16 +58,25 @@ fn index(frame: &Frame, work: &ManifestWork) -> Option<usize> {
     work.name_any().strip_prefix(&works::addon_deploy_prefix(&frame.name))?.parse().ok()
 }
 
-/// A work with those of its objects that are still wanted, as they are wanted now.
-fn keep(work: Arc<ManifestWork>, wanted: &mut BTreeMap<Id, (usize, Item)>) -> Shard {
-    let mut shard = Shard { name: work.name_any(), old: None, manifests: Vec::new(), used: 0 };
-    for manifest in &work.spec.workload.manifests {
-        if let Some((_, item)) = wanted.remove(&id_of(&manifest.value())) {
-            shard.put(item);
+/// Leaves each object in the work that holds it; returns those that none holds.
+fn keep(shards: &mut [Shard], items: Vec<Item>) -> Vec<Item> {
+    let (mut moving, mut rest) = (Vec::new(), Vec::new());
+    for item in items {
+        let holders = || (0..shards.len()).filter(|index| shards[*index].holds(&item.id));
+        let live: Vec<_> = holders().filter(|index| !shards[*index].is_leaving()).collect();
+        match (&live[..], holders().next()) {
+            ([], None) => rest.push(item),
+            ([], Some(leaving)) => shards[leaving].put(item),
+            ([only], _) => shards[*only].put(item),
+            _ => moving.push((live, item)),
         }
     }
-    shard.old = Some(work);
-    shard
+    for (live, item) in moving {
+        // The one that has it as it is to be: it has moved there.
+        let best = live.into_iter().max_by_key(|index| (shards[*index].has_same(&item), shards[*index].room()));
+        best.map(|index| &mut shards[index]).into_iter().for_each(|shard| shard.put(item.clone()));
+    }
+    rest
 }
 
 fn place(frame: &Frame, shards: &mut Vec<Shard>, item: Item) {
@@ -98,14 +84,14 @@ fn place(frame: &Frame, shards: &mut Vec<Shard>, item: Item) {
     match roomiest {
         Some(shard) => shard.put(item),
         None => {
-            let mut shard = Shard { name: free_name(frame, shards), old: None, manifests: Vec::new(), used: 0 };
+            let mut shard = Shard::new(free_name(frame, shards));
             shard.put(item);
             shards.push(shard);
         }
     }
 }
 
-/// The next number; a smaller one may be free where a work went.
+/// The next number; a smaller one may be free where a work was deleted.
 fn free_name(frame: &Frame, shards: &[Shard]) -> String {
     let numbered = |index| works::addon_deploy(&frame.name, index);
     let is_free = |name: &String| shards.iter().all(|shard| shard.name != *name);
@@ -113,25 +99,28 @@ fn free_name(frame: &Frame, shards: &[Shard]) -> String {
     names.find(is_free).unwrap_or_default()
 }
 
-fn step(frame: &Frame, shard: Shard) -> Option<Step> {
-    let is_leaving = shard.is_leaving();
-    Some(match shard.old {
-        Some(_) if is_leaving && shard.manifests.is_empty() => return None,
-        Some(old) if is_leaving => Step::Wait(old),
-        Some(old) if shard.manifests.is_empty() => Step::Delete(old),
-        Some(old) => {
-            let mut new = ManifestWork::clone(&old);
-            frame.fit(&mut new);
-            new.spec.workload.manifests = shard.manifests;
-            if new == *old { Step::Keep(old) } else { Step::Update { old, new: Box::new(new) } }
-        }
-        None => {
-            let mut new = frame.empty(shard.name);
-            frame.fit(&mut new);
-            new.spec.workload.manifests = shard.manifests;
-            Step::Create(Box::new(new))
-        }
-    })
+fn step(frame: &Frame, shard: &Shard, homes: &Homes<'_>) -> Option<Step> {
+    let Some(old) = shard.old.clone() else {
+        let mut new = frame.empty(shard.name.clone());
+        frame.fit(&mut new);
+        new.spec.workload.manifests = shard.manifests(&BTreeMap::new());
+        return Some(Step::Create(Box::new(new)));
+    };
+    if shard.is_leaving() {
+        return (!shard.is_empty()).then_some(Step::Wait(old));
+    }
+    let Some(copies) = homes.copies(shard) else { return Some(Step::Keep(old)) };
+    let manifests = shard.manifests(&copies);
+    if manifests.is_empty() {
+        return Some(Step::Delete(old));
+    }
+    let mut new = ManifestWork::clone(&old);
+    frame.fit(&mut new);
+    if stored::are_same(&old.spec.workload.manifests, &manifests) && new == *old {
+        return Some(Step::Keep(old));
+    }
+    new.spec.workload.manifests = manifests;
+    Some(Step::Update { old, new: Box::new(new) })
 }
 
 #[cfg(test)]

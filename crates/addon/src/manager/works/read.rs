@@ -17,6 +17,8 @@ use serde_json::Value;
 pub(crate) struct Item {
     /// Which object.
     pub(crate) id: Id,
+    /// Its place among the author's manifests.
+    pub(crate) position: usize,
     /// All of it.
     pub(crate) manifest: Manifest,
     /// How many bytes it takes.
@@ -40,6 +42,13 @@ impl std::fmt::Display for Id {
             "" => write!(f, "{} {}", self.kind, self.name),
             namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
         }
+    }
+}
+
+impl Id {
+    /// Group, kind, namespace and name.
+    pub(super) fn parts(&self) -> (&String, &String, &String, &String) {
+        (&self.group, &self.kind, &self.namespace, &self.name)
     }
 }
 
@@ -96,7 +105,7 @@ fn read_one(position: usize, mut value: Value) -> Result<Item, ManifestError> {
     if size > MAX_MANIFEST_BYTES {
         return Err(ManifestError::TooBig { id, size });
     }
-    Ok(Item { id, manifest: value.into(), size, orphan })
+    Ok(Item { id, position, manifest: value.into(), size, orphan })
 }
 
 /// The object that a manifest of a work is.

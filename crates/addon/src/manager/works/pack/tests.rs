@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, work::v1::Manifest};
+use ocm_runtime::conditions::NewCondition;
 use serde_json::{Value, json};
 
 use super::{
@@ -157,4 +158,93 @@ fn settings_of_single_objects_are_as_the_api_server_completes_them() {
     let config = serde_json::to_value(&work.spec.manifest_configs[0]).unwrap();
     assert_eq!(config["feedbackScrapeType"], "Poll");
     assert_eq!(config["updateStrategy"]["serverSideApply"], json!({"force": true, "fieldManager": "work-agent"}));
+}
+
+/// A work on which the cluster's agent has reported.
+fn reported(work: &Arc<ManifestWork>, status: &'static str) -> Arc<ManifestWork> {
+    let mut work = ManifestWork::clone(work);
+    let condition = NewCondition { type_: "Applied", status, reason: "R", message: String::new() };
+    work.status.get_or_insert_default().conditions = vec![condition.at(Timestamp::UNIX_EPOCH, None)];
+    Arc::new(work)
+}
+
+const HALF: usize = MAX_MANIFEST_BYTES / 2;
+
+/// Works 0 and 1 after `b` has outgrown work 0, with the new contents.
+fn outgrown(a: usize) -> (Vec<Arc<ManifestWork>>, impl Fn() -> Vec<Value>) {
+    let works = done(plan(vec![object("a", HALF - 9000), object("b", 200)], &[]));
+    let grown = move || vec![object("a", a), object("b", HALF + 9500)];
+    let steps = plan(grown(), &[reported(&works[0], "True")]);
+    (done(steps), grown)
+}
+
+#[test]
+fn an_object_that_outgrows_its_work_is_in_the_new_one_before_it_leaves_the_former_one() {
+    let (works, grown) = outgrown(HALF - 9000);
+    assert_eq!(contents(&works), expected(&[(0, &["a", "b"]), (1, &["b"])]));
+    assert_eq!(works[0].spec.workload.manifests[1].value(), object("b", 200), "the former work is as it was");
+    assert!(plan(grown(), &works).iter().all(|step| matches!(step, Step::Keep(_))), "the agent has not seen it yet");
+    let applied = [works[0].clone(), reported(&works[1], "True")];
+    let moved = done(plan(grown(), &applied));
+    assert_eq!(contents(&moved), expected(&[(0, &["a"]), (1, &["b"])]));
+    assert!(plan(grown(), &moved).iter().all(|step| matches!(step, Step::Keep(_))));
+}
+
+#[test]
+fn a_former_work_keeps_an_object_that_could_not_be_applied_in_its_new_one_and_gets_its_other_changes() {
+    let (works, grown) = outgrown(HALF - 8000);
+    assert_eq!(works[0].spec.workload.manifests[0].value(), object("a", HALF - 9000), "it is not written yet");
+    let failed = [works[0].clone(), reported(&works[1], "False")];
+    let after = done(plan(grown(), &failed));
+    assert_eq!(contents(&after), expected(&[(0, &["a", "b"]), (1, &["b"])]));
+    assert_eq!(after[0].spec.workload.manifests[0].value(), object("a", HALF - 8000));
+    assert_eq!(after[0].spec.workload.manifests[1].value(), object("b", 200));
+}
+
+#[test]
+fn an_object_that_was_applied_in_its_new_work_leaves_the_former_one_though_others_there_failed() {
+    let (works, grown) = outgrown(HALF - 9000);
+    let mut failed = ManifestWork::clone(&reported(&works[1], "False"));
+    let condition = NewCondition::is_true("Applied", "R", "").at(Timestamp::UNIX_EPOCH, None);
+    let meta = json!({"ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+        "name": "b", "namespace": "n"});
+    let manifest = json!({"resourceMeta": meta, "statusFeedback": {}, "conditions": [condition]});
+    failed.status.as_mut().unwrap().resource_status.manifests = vec![serde_json::from_value(manifest).unwrap()];
+    let moved = done(plan(grown(), &[works[0].clone(), Arc::new(failed)]));
+    assert_eq!(contents(&moved)[0], expected(&[(0, &["a"])])[0]);
+}
+
+#[test]
+fn no_work_is_ever_written_that_is_over_the_limit_and_no_object_is_ever_missing() {
+    let size = |work: &ManifestWork| -> usize {
+        work.spec.workload.manifests.iter().map(|manifest| manifest.value().to_string().len()).sum()
+    };
+    let mut known: Vec<Arc<ManifestWork>> = Vec::new();
+    for round in 0..21_usize {
+        // Each object grows and shrinks in a rhythm of its own.
+        let objects: Vec<_> = (0..9_usize)
+            .map(|index| object(&format!("o{index}"), 1000 + (round / 3 * (index + 3) * 37_003) % 300_000))
+            .collect();
+        let steps = plan(objects, &known);
+        let before = contents(&known);
+        known = done(steps).iter().map(|work| reported(work, if round % 3 == 1 { "True" } else { "False" })).collect();
+        assert!(known.iter().all(|work| size(work) <= MAX_MANIFEST_BYTES), "round {round}");
+        let after = contents(&known);
+        for index in 0..9 {
+            let name = format!("o{index}");
+            let holders = |works: &[(String, Vec<String>)]| -> Vec<String> {
+                works.iter().filter(|(_, names)| names.contains(&name)).map(|(work, _)| work.clone()).collect()
+            };
+            let (old, new) = (holders(&before), holders(&after));
+            assert!(!new.is_empty() && (old.is_empty() || old.iter().any(|work| new.contains(work))), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_null_in_a_manifest_is_not_written_again() {
+    let mut object = object("a", 200);
+    let works = done(plan(vec![object.clone()], &[]));
+    object["data"]["nothing"] = Value::Null;
+    assert_eq!(plan(vec![object], &works), [Step::Keep(works[0].clone())]);
 }
