@@ -140,6 +140,12 @@ impl AgentAddonOptions {
         }
     }
 
+    /// The add-on's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Gives the agent an identity on the hub.
     #[must_use]
     pub fn registration(mut self, registration: Registration) -> Self {

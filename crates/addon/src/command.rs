@@ -30,6 +30,7 @@ use std::{
     future::Future,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::Args;
@@ -41,9 +42,13 @@ use ocm_runtime::{
     admin::{self, Tls, TlsOptions},
     client::Endpoint,
     credentials::Login,
+    error::chain,
     leader::{self, Lock, Settings, identity},
     process,
 };
+
+use tokio::time::sleep;
+use tracing::warn;
 
 use crate::{AddonError, AddonManager, LeaseUpdater, account};
 
@@ -215,21 +220,57 @@ impl AgentArgs {
     {
         let context = Context::new();
         process::end_on_signal(&context)?;
-        let managed = connect(&context, self.managed_kubeconfig.as_deref(), addon).await?;
-        let hub = connect(&context, Some(&self.hub_kubeconfig), addon).await?;
-        let managed = managed.client(addon)?;
+        let managed = Login::read(self.managed_kubeconfig.as_deref()).await?.connect(&context)?;
+        let hub = Login::read(Some(&self.hub_kubeconfig)).await?.connect(&context)?;
         let namespace = self.addon_namespace.or_else(process::pod_namespace);
         let namespace = namespace.unwrap_or_else(|| AGENT_ADDON.to_owned());
+        let client = managed.client(addon)?;
+        let find_owner = async || {
+            process::reach(&managed, self.managed_kubeconfig.as_deref(), addon).await?;
+            Ok(account::of(&client, &namespace).await?)
+        };
+        let Some(owner) = until_answered(&context, "the managed cluster", find_owner).await else { return Ok(()) };
+        let reach_hub = async || Ok(process::reach(&hub, Some(&self.hub_kubeconfig), addon).await?);
+        let Some(()) = until_answered(&context, "the hub", reach_hub).await else { return Ok(()) };
         let agent = Agent {
             hub: hub.client(addon)?,
-            owner: account::of(&managed, &namespace).await?,
-            managed,
+            owner,
+            managed: client,
             cluster: self.cluster_name,
             addon: self.addon_name.unwrap_or_else(|| addon.to_owned()),
             namespace,
             context: context.clone(),
         };
         process::run_to_the_end(&context, work(agent)).await?
+    }
+}
+
+/// The first and the longest pause between two tries to reach a cluster.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// Asks a cluster until it answers: an agent that exits is restarted by its pod and asks again anyway, only later. Returns
+/// `None` when the process is asked to end first.
+async fn until_answered<T>(
+    context: &Context,
+    cluster: &str,
+    ask: impl AsyncFn() -> Result<T, AddonError>,
+) -> Option<T> {
+    let [mut pause, longest] = PAUSES;
+    let answered = async {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(error) => {
+                    warn!(error = %chain(&*error), retry_in = ?pause, "{cluster} cannot be reached, trying again");
+                }
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(longest);
+        }
+    };
+    tokio::select! {
+        () = context.ended() => None,
+        answer = answered => Some(answer),
     }
 }
 
@@ -248,4 +289,30 @@ fn finish(outcome: Result<Result<(), AddonError>, std::io::Error>) -> ExitCode {
     };
     process::print_error(&*error);
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_is_asked_until_it_answers_with_pauses_up_to_a_minute() {
+        let (asked, start) = (Cell::new(0_u32), tokio::time::Instant::now());
+        let ask = async || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 10 { Ok(asked.get()) } else { Err("no answer".into()) }
+        };
+        assert_eq!(until_answered(&Context::new(), "the hub", ask).await, Some(11));
+        assert_eq!(start.elapsed().as_secs(), 1 + 2 + 4 + 8 + 16 + 32 + 4 * 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn asked_to_end_it_no_longer_waits_for_an_answer() {
+        let context = Context::new();
+        context.end();
+        let ask = async || Err::<(), AddonError>("no answer".into());
+        assert_eq!(until_answered(&context, "the hub", ask).await, None);
+    }
 }

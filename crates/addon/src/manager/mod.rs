@@ -1,6 +1,7 @@
 //! [`AddonManager`]: what runs on the hub for add-ons.
 
 mod addon;
+mod author;
 mod requests;
 mod served;
 mod trigger;
@@ -106,16 +107,15 @@ impl AddonManager {
     fn start(self, context: &Context) {
         let watches = Informers::new(self.client.clone(), context.clone());
         let clusters: Cache<ManagedCluster> = watches.all(WatchFilter::all());
-        let served = self.agents.into_iter().map(|(name, (agent, options))| {
-            let served = Served::new(agent, options, &watches);
-            (name, Arc::new(served))
-        });
-        let served: BTreeMap<_, _> = served.collect();
-        let names: Vec<_> = served.keys().cloned().collect();
-        let served = Arc::new(served);
-        let requests = RequestController::new(self.client.clone(), served.clone(), clusters.clone());
-        context.run(AddonController::new(self.client, served, clusters, self.trigger), WORKERS);
-        context.run(requests, WORKERS);
+        let names: Vec<_> = self.agents.keys().cloned().collect();
+        for (agent, options) in self.agents.into_values() {
+            let served = Arc::new(Served::new(agent, options, &watches));
+            let requests = RequestController::new(self.client.clone(), served.clone(), clusters.clone());
+            let addons = AddonController::new(self.client.clone(), served, clusters.clone(), self.trigger.clone());
+            // Workers of its own for each add-on: one whose code hangs does not keep the others waiting.
+            context.run(addons, WORKERS);
+            context.run(requests, WORKERS);
+        }
         if names.is_empty() {
             warn!("this manager has no add-on, so there is nothing for it to do");
         }

@@ -1,6 +1,9 @@
 //! [`Trigger`]: looking at an add-on again because something changed that no watch sees.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use ocm_runtime::{ObjectKey, Queue};
 
@@ -8,20 +11,24 @@ use ocm_runtime::{ObjectKey, Queue};
 /// [`AddonManager::trigger`](crate::AddonManager::trigger).
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
-    queue: Arc<OnceLock<Queue<ObjectKey>>>,
+    queues: Arc<Mutex<BTreeMap<String, Queue<ObjectKey>>>>,
 }
 
 impl Trigger {
     /// Asks for the manifests of an add-on on a cluster again, as soon as a worker is free. Before the manager runs this
     /// does nothing: it begins with every add-on on every cluster.
     pub fn look_again(&self, cluster: &str, addon: &str) {
-        if let Some(queue) = self.queue.get() {
+        if let Some(queue) = self.lock().get(addon) {
             queue.add(ObjectKey::new(cluster, addon));
         }
     }
 
-    /// Connects it to a manager, once.
-    pub(crate) fn connect(&self, queue: Queue<ObjectKey>) {
-        _ = self.queue.set(queue);
+    /// Connects it to the controller of an add-on.
+    pub(crate) fn connect(&self, addon: &str, queue: Queue<ObjectKey>) {
+        self.lock().insert(addon.to_owned(), queue);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Queue<ObjectKey>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -159,3 +159,22 @@ async fn a_request_for_a_cluster_without_the_add_on_is_left_untouched() -> Resul
     assert!(request.status.and_then(|status| status.conditions).is_none());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_request_that_came_before_its_add_on_is_approved_when_the_add_on_comes() -> Result<()> {
+    let world = world().await?;
+    let cluster = unique("early");
+    let agent = joined(&world, &cluster).await?;
+    world.addons(&cluster).delete(READER, &Default::default()).await?;
+    eventually("the add-on is gone", || async {
+        world.addons(&cluster).get_opt(READER).await.map(|addon| addon.is_none())
+    })
+    .await?;
+    let name = Request::own(&cluster).send(&agent).await?;
+    // A later request of another cluster has been dealt with, so this one has been considered.
+    let other = unique("later");
+    let agent_of_other = joined(&world, &other).await?;
+    wait_for_certificate(&world, &Request::own(&other).send(&agent_of_other).await?).await?;
+    world.enable(&cluster, READER).await?;
+    wait_for_certificate(&world, &name).await.map(|_| ())
+}

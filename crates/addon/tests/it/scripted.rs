@@ -5,8 +5,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use futures::future::{BoxFuture, pending};
 use kube::ResourceExt as _;
-use ocm_addon::{AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration};
+use ocm_addon::{
+    AddonError, AgentAddon, AgentAddonOptions, Grant, Installation, Manifest, PermissionBuilder, PermissionConfig,
+    PermissionError, Registration,
+};
 use ocm_api::{
     cluster::v1::ManagedCluster,
     work::v1::{ManifestConfigOption, ResourceIdentifier, ServerSideApplyConfig, UpdateStrategy, UpdateStrategyType},
@@ -49,6 +53,11 @@ impl Scripted {
         Self { options: Self::new(name).options.registration(registration) }
     }
 
+    pub(crate) fn stuck(name: &str) -> Self {
+        let registration = Registration::kube_client("agent").permissions(Stuck);
+        Self { options: Self::new(name).options.registration(registration) }
+    }
+
     pub(crate) fn tuned(name: &str) -> Self {
         let all = |name: &str| ResourceIdentifier { resource: "configmaps".into(), name: name.into(), ..any() };
         let strategy = UpdateStrategy {
@@ -70,6 +79,18 @@ impl Scripted {
             true
         });
         Self { options }
+    }
+}
+
+/// Rights that are never set up: on clusters named `panic...` this panics, on others it hangs.
+struct Stuck;
+
+impl PermissionConfig for Stuck {
+    fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
+        Box::pin(async {
+            assert!(!grant.on.cluster_name().starts_with("panic"), "a test says so");
+            pending().await
+        })
     }
 }
 

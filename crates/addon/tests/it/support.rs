@@ -7,7 +7,7 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_addon::{AddonManager, Trigger};
+use ocm_addon::{AddonManager, AgentAddon as _, Trigger};
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
     cluster::v1::ManagedCluster,
@@ -55,14 +55,19 @@ async fn start() -> Result<Trigger> {
 }
 
 async fn manager(plane: &ControlPlane) -> Result<AddonManager> {
-    let client = client_for(&plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?).await?;
-    let manager = AddonManager::new(client)
+    let manager = empty_manager(plane)
+        .await?
         .add_agent(Scripted::granting(READER, "configmaps"))?
         .add_agent(Scripted::granting(GREEDY, "secrets"))?
         .add_agent(Scripted::tuned(TUNED))?
         .add_agent(Scripted::fragile(FRAGILE))?
         .add_agent(Scripted::new(PLAIN))?;
     Ok(manager)
+}
+
+async fn empty_manager(plane: &ControlPlane) -> Result<AddonManager> {
+    let client = client_for(&plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?).await?;
+    Ok(AddonManager::new(client))
 }
 
 /// Runs a manager, and returns when its watches are complete.
@@ -129,6 +134,19 @@ impl World {
         }
         context.stop().await;
         Ok(())
+    }
+
+    /// Starts another manager for these add-ons alone, which the hub did not know before.
+    pub(crate) async fn start_manager_of(&self, addons: impl IntoIterator<Item = Scripted>) -> Result<Surroundings> {
+        let mut manager = empty_manager(self.plane).await?;
+        for addon in addons {
+            let management = ClusterManagementAddOn::new(addon.options().name(), Default::default());
+            Api::all(self.client.clone()).create(&PostParams::default(), &management).await?;
+            manager = manager.add_agent(addon)?;
+        }
+        let context = Surroundings::new();
+        run(manager, &context).await?;
+        Ok(context)
     }
 
     /// What the manager has written in a cluster's namespace, such as `patch manifestworks`.

@@ -5,11 +5,12 @@ use kube::{
     ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams},
 };
+use ocm_api::work::v1::ManifestWork;
 use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
-    scripted::{FILL, FRAGILE, PANIC, PLAIN, TUNED, config_map, script_behind_its_back},
+    scripted::{FILL, FRAGILE, PANIC, PLAIN, Scripted, TUNED, config_map, script_behind_its_back},
     support::{contents, world},
 };
 
@@ -27,6 +28,8 @@ async fn an_error_that_says_something_else_each_time_is_not_asked_for_without_a_
         world.script(&other, "[]").await?;
     }
     let writes = world.writes(&cluster)?;
+    let reports = writes.iter().filter(|write| *write == "patch managedclusteraddons/status").count();
+    assert!(reports > 0, "the log shows what the manager writes: {writes:?}");
     // The pause doubles from 5 ms: thirty are not through before a quarter of an hour.
     assert!(writes.len() < 30, "{}", writes.len());
     Ok(())
@@ -114,6 +117,7 @@ async fn what_the_api_server_completes_and_drops_in_a_work_is_not_written_again(
     let mut object = config_map("a", 1);
     let metadata = json!({"creationTimestamp": null, "labels": {}, "annotations": {}, "unknown": {"a": 1}});
     object["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+    object["data"]["nothing"] = json!(null);
     let cluster = world.cluster("tuned", Some(&json!([object]).to_string())).await?;
     world.enable(&cluster, TUNED).await?;
     let work = world.work(&cluster, TUNED, "is there", |_| true).await?;
@@ -122,7 +126,61 @@ async fn what_the_api_server_completes_and_drops_in_a_work_is_not_written_again(
     world.report(&cluster, &work.name_any(), "True").await?;
     world.condition(&cluster, TUNED, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
     world.all_is_looked_at().await?;
-    let writes = world.writes(&cluster)?;
-    assert!(!writes.iter().any(|write| write == "patch manifestworks"), "{writes:?}");
+    let patches = || -> Result<usize> {
+        Ok(world.writes(&cluster)?.iter().filter(|write| *write == "patch manifestworks").count())
+    };
+    assert_eq!(patches()?, 0);
+    // The log shows a patch when there is one.
+    world.script(&cluster, &json!([config_map("a", 2)]).to_string()).await?;
+    eventually("the manager's patch is in the log", || async {
+        let patches = patches()?;
+        anyhow::Ok((patches > 0).then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_null_and_a_number_that_the_api_server_keeps_otherwise_are_written_once() -> Result<()> {
+    let world = world().await?;
+    let metadata = json!({"name": "a", "namespace": "default"});
+    let object = |revision: u64| {
+        let template = json!({"affinity": null, "list": [{"a": null}], "ratio": 1.0, "big": u64::MAX});
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata, "spec": {"revision": revision,
+            "template": template}})
+    };
+    let cluster = world.cluster("nulls", Some(&json!([object(1)]).to_string())).await?;
+    world.enable(&cluster, PLAIN).await?;
+    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    world.script(&cluster, &json!([object(2)]).to_string()).await?;
+    let is_new = |work: &ManifestWork| work.spec.workload.manifests[0].value()["spec"]["revision"] == 2;
+    world.work(&cluster, PLAIN, "has the second revision", is_new).await?;
+    world.report(&cluster, &work.name_any(), "True").await?;
+    world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
+    world.all_is_looked_at().await?;
+    let patches = world.writes(&cluster)?.into_iter().filter(|write| write == "patch manifestworks").count();
+    assert_eq!(patches, 1, "{:?}", world.works(&cluster).get(&work.name_any()).await?.spec.workload);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_add_on_whose_code_hangs_or_panics_keeps_no_other_one_waiting() -> Result<()> {
+    let world = world().await?;
+    let context = world.start_manager_of([Scripted::stuck("stuck"), Scripted::new("fine")]).await?;
+    // More than there are workers.
+    for number in 0..33 {
+        let cluster = world.cluster(&format!("stuck-{number}"), None).await?;
+        world.enable(&cluster, "stuck").await?;
+    }
+    let cluster = world.cluster("not-stuck", None).await?;
+    world.enable(&cluster, "fine").await?;
+    world.work(&cluster, "fine", "is there", |_| true).await?;
+    let panicking = world.cluster("panic", None).await?;
+    world.enable(&panicking, "stuck").await?;
+    let failed = ["RegistrationApplied", "False", "SetPermissionFailed"];
+    let cause = world.condition(&panicking, "stuck", failed).await?;
+    assert!(cause.contains("panicked"), "{cause}");
+    // Calls that hang are not waited for.
+    context.abort();
+    context.stop().await;
     Ok(())
 }

@@ -75,7 +75,7 @@ impl AddonController {
         let mut applied = Applied::default();
         match plan.registration {
             Registering::Nothing => {}
-            Registering::NotNeeded => applied.registration = Some(rights::not_needed()),
+            Registering::NotNeeded => applied.registration = Some(self.revoke(observed).await?),
             Registering::Refused(reason) => applied.registration = Some(rights::failed(reason)),
             Registering::As(wanted) => {
                 applied.registration = Some(self.grant(observed, &wanted).await?);

@@ -23,7 +23,7 @@ mod rights;
 #[cfg(test)]
 mod testing;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
@@ -41,19 +41,14 @@ use super::{served::Served, trigger::Trigger};
 /// See the module.
 pub(crate) struct AddonController {
     client: Client,
-    served: Arc<BTreeMap<String, Arc<Served>>>,
+    served: Arc<Served>,
     clusters: Cache<ManagedCluster>,
     trigger: Trigger,
     memory: Memory,
 }
 
 impl AddonController {
-    pub(crate) fn new(
-        client: Client,
-        served: Arc<BTreeMap<String, Arc<Served>>>,
-        clusters: Cache<ManagedCluster>,
-        trigger: Trigger,
-    ) -> Self {
+    pub(crate) fn new(client: Client, served: Arc<Served>, clusters: Cache<ManagedCluster>, trigger: Trigger) -> Self {
         Self { client, served, clusters, trigger, memory: Memory::default() }
     }
 
@@ -62,8 +57,7 @@ impl AddonController {
         let served = self.served.clone();
         builder.watches(&self.clusters, move |change| {
             let cluster = change.object().metadata.name.clone().unwrap_or_default();
-            let concerned = served.iter().filter(|(_, served)| concerns(served, change));
-            concerned.map(|(addon, _)| ObjectKey::new(&*cluster, addon)).collect::<Vec<_>>()
+            concerns(&served, change).then(|| ObjectKey::new(cluster, &*served.options.name))
         });
     }
 }
@@ -77,12 +71,11 @@ impl Controller for AddonController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
-        self.trigger.connect(builder.queue());
+        let served = &self.served;
+        self.trigger.connect(&served.options.name, builder.queue());
         self.wire_clusters(builder);
-        for served in self.served.values() {
-            builder.watches(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
-            builder.watches(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
-        }
+        builder.watches(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
+        builder.watches(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {

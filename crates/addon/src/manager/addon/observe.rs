@@ -1,8 +1,7 @@
 //! What the manager looks at to bring an add-on to a cluster.
 
-use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
-use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
@@ -15,10 +14,11 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, conditions, error::chain, write};
 
 use super::AddonController;
-use crate::{AddonError, Installation, agent::namespace_of, manager::served::Served};
-
-/// How long an author's code may take to answer: a pod has as long to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{
+    AddonError, Installation,
+    agent::namespace_of,
+    manager::{author, served::Served},
+};
 
 /// An add-on on a cluster.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) enum Rendered {
 impl AddonController {
     /// `None` when there is nothing to do.
     pub(super) async fn look(&self, key: &ObjectKey) -> Option<Observed> {
-        let served = self.served.get(&key.name)?.clone();
+        let served = self.served.clone();
         let Some(addon) = served.addons.get(key) else {
             self.memory.forget(key);
             return None;
@@ -135,19 +135,16 @@ impl Observed {
     }
 }
 
-/// What an author's code answers; in words, that it failed, panicked or did not answer in time.
+/// What the author's code returns, with errors in words.
 async fn ask<T>(answer: impl Future<Output = Result<T, AddonError>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, AssertUnwindSafe(answer).catch_unwind()).await {
-        Ok(Ok(answer)) => answer.map_err(|error| chain(&*error)),
-        Ok(Err(_)) => Err("its code panicked, and the manager's log says where".to_owned()),
-        Err(_) => Err(format!("its code did not answer within {} s", PATIENCE.as_secs())),
+    match author::call(answer).await {
+        Ok(answer) => answer.map_err(|error| chain(&*error)),
+        Err(no_answer) => Err(no_answer.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
-
     use super::{
         super::testing::{observed, served},
         *,
@@ -155,11 +152,10 @@ mod tests {
     use crate::AgentAddonOptions;
 
     #[tokio::test(start_paused = true)]
-    async fn code_that_fails_panics_or_never_answers_is_told_of_in_words() {
+    async fn what_goes_wrong_in_the_authors_code_is_put_in_words() {
         assert_eq!(ask(async { Ok(7) }).await, Ok(7));
         assert_eq!(ask::<()>(async { Err("no licence".into()) }).await, Err("no licence".to_owned()));
         assert!(ask::<()>(async { panic!("a bug") }).await.unwrap_err().contains("panicked"));
-        assert!(ask::<()>(pending()).await.unwrap_err().contains("within 30 s"));
     }
 
     async fn namespace_where(answer: Result<Option<String>, String>) -> (String, Result<(), String>) {

@@ -2,21 +2,18 @@
 
 use kube::ResourceExt as _;
 use ocm_api::{
-    conditions::addon::REGISTRATION_APPLIED,
+    conditions::{addon::REGISTRATION_APPLIED, status},
     reasons::addon::{NIL_REGISTRATION, PERMISSION_CONFIG_PENDING, SET_PERMISSION_APPLIED, SET_PERMISSION_FAILED},
 };
 use ocm_runtime::{Class, Classified as _, Error, conditions::NewCondition, error::chain};
 
 use super::{AddonController, memory::Granted, observe::Observed, registration::Wanted};
-use crate::{Grant, PermissionError, Registration};
+use crate::{Grant, PermissionBuilder, PermissionConfig as _, PermissionError, Registration, manager::author};
 
 impl AddonController {
     /// Sets up what the agent may do on the hub, unless that was done not long ago.
     pub(super) async fn grant(&self, observed: &Observed, wanted: &Wanted) -> Result<NewCondition, Error> {
         let registration = observed.served.options.registration.as_ref();
-        let Some(permissions) = registration.and_then(Registration::permission_config) else {
-            return Ok(granted());
-        };
         let granted_to = Granted { uid: observed.addon.uid(), identity: wanted.identity.clone() };
         if self.memory.knows(&observed.key, &granted_to) {
             return Ok(granted());
@@ -24,11 +21,33 @@ impl AddonController {
         let on = observed.installation();
         let mut grant = Grant::new(&self.client, &on, wanted.identity.as_ref());
         grant.is_first = !observed.was_registered();
-        let outcome = permissions.apply(&grant).await;
+        let outcome = match registration.and_then(Registration::permission_config) {
+            Some(permissions) => match author::call(async { permissions.apply(&grant).await }).await {
+                Ok(outcome) => outcome,
+                Err(no_answer) => Err(PermissionError::Other(no_answer.into())),
+            },
+            None => withdraw_all(&grant).await,
+        };
         if outcome.is_ok() {
             self.memory.remember(&observed.key, granted_to);
         }
         finding(outcome, wanted)
+    }
+
+    /// Takes away what a former version of the add-on granted, where this one has no identity.
+    pub(super) async fn revoke(&self, observed: &Observed) -> Result<NewCondition, Error> {
+        let nobody = Wanted { registrations: Vec::new(), identity: None, fault: None };
+        let revoked = self.grant(observed, &nobody).await?;
+        Ok(if revoked.status == status::TRUE { not_needed() } else { revoked })
+    }
+}
+
+/// Deletes what a former version of the add-on granted. A manager that may not look has never granted anything.
+async fn withdraw_all(grant: &Grant<'_>) -> Result<(), PermissionError> {
+    match PermissionBuilder::new().apply(grant).await {
+        Err(PermissionError::Api(error)) if error.is_denied() => Ok(()),
+        Err(PermissionError::SubjectNotReady) => Ok(()),
+        outcome => outcome,
     }
 }
 
@@ -53,7 +72,7 @@ fn granted() -> NewCondition {
     NewCondition::is_true(REGISTRATION_APPLIED, SET_PERMISSION_APPLIED, message)
 }
 
-pub(super) fn not_needed() -> NewCondition {
+fn not_needed() -> NewCondition {
     let message = "The add-on's agent needs no identity on the hub.";
     NewCondition::is_true(REGISTRATION_APPLIED, NIL_REGISTRATION, message)
 }

@@ -1,9 +1,12 @@
 //! Approves the certificate requests of add-ons' agents, by the rules of [`approval`].
 //!
 //! A request → the cluster and the add-on it is labelled with → the identity that add-on is to have there → approval.
-//! Whatever does not pass is left untouched, for an admin or another approver: a request is never denied here.
+//! A request that does not pass is left untouched, for an administrator or another approver: none is ever denied here. It
+//! is considered again whenever the add-on changes on that cluster, and with exponential back-off.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod pending;
+
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
@@ -21,7 +24,8 @@ use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
-use super::served::Served;
+use self::pending::Pending;
+use super::{author, served::Served};
 use crate::{
     Installation,
     agent::namespace_of,
@@ -31,48 +35,50 @@ use crate::{
 const MESSAGE: &str = "The add-on's manager approved this request: it was made by an agent of the cluster, for the \
                        identity that the add-on has there.";
 
+/// How long at most until a request that was not approved is considered again.
+const RECHECK: Duration = Duration::from_secs(10 * 60);
+
 /// See the module.
 pub(crate) struct RequestController {
     client: Client,
-    served: Arc<BTreeMap<String, Arc<Served>>>,
+    served: Arc<Served>,
     clusters: Cache<ManagedCluster>,
+    pending: Arc<Pending>,
 }
 
-/// A request of an agent of a known add-on on a known cluster.
+/// A request of an agent of the add-on on a known cluster.
 pub(crate) struct Observed {
     request: Arc<CertificateSigningRequest>,
-    addon: Arc<ManagedClusterAddOn>,
-    cluster: Arc<ManagedCluster>,
-    served: Arc<Served>,
+    addon: ObjectKey,
+    /// Why it is left to an administrator, if it is.
+    verdict: Result<(), String>,
 }
 
 impl RequestController {
-    pub(crate) fn new(
-        client: Client,
-        served: Arc<BTreeMap<String, Arc<Served>>>,
-        clusters: Cache<ManagedCluster>,
-    ) -> Self {
-        Self { client, served, clusters }
+    pub(crate) fn new(client: Client, served: Arc<Served>, clusters: Cache<ManagedCluster>) -> Self {
+        Self { client, served, clusters, pending: Arc::default() }
     }
 
-    fn request(&self, name: &str) -> Option<(Arc<Served>, Arc<CertificateSigningRequest>)> {
-        self.served.values().find_map(|served| Some((served.clone(), served.requests.named(name)?)))
-    }
-
-    /// What a watch has not brought yet is asked for: nothing else would bring the request back here.
-    async fn addon(&self, served: &Served, key: &ObjectKey) -> Result<Option<Arc<ManagedClusterAddOn>>, Error> {
-        if let Some(addon) = served.addons.get(key) {
-            return Ok(Some(addon));
-        }
-        let api = Api::namespaced(self.client.clone(), &key.namespace);
-        Ok(write::get(&api, &key.name).await?.map(Arc::new))
-    }
-
-    async fn cluster(&self, name: &str) -> Result<Option<Arc<ManagedCluster>>, Error> {
-        if let Some(cluster) = self.clusters.named(name) {
-            return Ok(Some(cluster));
-        }
-        Ok(write::get(&Api::all(self.client.clone()), name).await?.map(Arc::new))
+    /// Whether a request follows the rules, and the author lets it pass.
+    async fn judge(
+        &self,
+        request: &CertificateSigningRequest,
+        addon: &ManagedClusterAddOn,
+        cluster: &ManagedCluster,
+    ) -> Result<(), String> {
+        let Some(registration) = &self.served.options.registration else {
+            return Err("the add-on has no registration".to_owned());
+        };
+        let known = addon.status.as_ref().and_then(|status| status.namespace.clone());
+        let namespace = known.unwrap_or_else(|| namespace_of(addon));
+        let code = async {
+            let identity = registration.identity_of(&Installation::new(cluster, addon, &namespace));
+            let requester =
+                approval::check(request, &cluster.name_any(), &identity).map_err(|refusal| refusal.to_string())?;
+            let checked = Request { cluster, addon, request, requester };
+            if registration.approves(&checked) { Ok(()) } else { Err("the add-on does not approve it".to_owned()) }
+        };
+        author::call(code).await.unwrap_or_else(|no_answer| Err(no_answer.to_string()))
     }
 }
 
@@ -85,46 +91,42 @@ impl Controller for RequestController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        builder.waits_for(&self.clusters);
-        for served in self.served.values() {
-            builder.waits_for(&served.addons);
-            builder.watches(&served.requests, |change| {
-                let is_pending = !matches!(change, Change::Deleted(_)) && !approval::is_decided(change.object());
-                is_pending.then(|| change.object().name_any())
-            });
-        }
+        let pending = self.pending.clone();
+        builder.watches(&self.served.requests, move |change| {
+            pending.record(change);
+            let is_pending = !matches!(change, Change::Deleted(_)) && !approval::is_decided(change.object());
+            is_pending.then(|| change.object().name_any())
+        });
+        let pending = self.pending.clone();
+        builder.watches(&self.served.addons, move |change| match change {
+            Change::Added(addon) | Change::Updated { new: addon, .. } => {
+                pending.of(&addon.namespace().unwrap_or_default())
+            }
+            Change::Deleted(_) => Vec::new(),
+        });
+        let pending = self.pending.clone();
+        builder.watches(&self.clusters, move |change| match change {
+            Change::Added(cluster) => pending.of(&cluster.name_any()),
+            Change::Updated { .. } | Change::Deleted(_) => Vec::new(),
+        });
     }
 
     async fn observe(&self, name: &String) -> Result<Option<Observed>, Error> {
-        let Some((served, request)) = self.request(name) else { return Ok(None) };
-        if approval::is_decided(&request) {
-            return Ok(None);
-        }
+        let request = self.served.requests.named(name).filter(|request| !approval::is_decided(request));
+        let Some(request) = request else { return Ok(None) };
         let Some((cluster, addon)) = approval::claimed(&request) else { return Ok(None) };
         let key = ObjectKey::new(cluster, addon);
-        let (Some(addon), Some(cluster)) = (self.addon(&served, &key).await?, self.cluster(cluster).await?) else {
+        let (Some(addon), Some(cluster)) = (self.served.addons.get(&key), self.clusters.named(cluster)) else {
+            // When they appear, the request is considered again.
             debug!(%key, "certificate request is left alone: there is no such add-on");
             return Ok(None);
         };
-        Ok(Some(Observed { request, addon, cluster, served }))
+        let verdict = self.judge(&request, &addon, &cluster).await;
+        Ok(Some(Observed { request, addon: key, verdict }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
-        let Observed { request, addon, cluster, served } = observed;
-        let registration = served.options.registration.as_ref()?;
-        let known = addon.status.as_ref().and_then(|status| status.namespace.clone());
-        let namespace = known.unwrap_or_else(|| namespace_of(addon));
-        let identity = registration.identity_of(&Installation::new(cluster, addon, &namespace));
-        match approval::check(request, &cluster.name_any(), &identity) {
-            Ok(requester) => {
-                let checked = Request { cluster, addon, request, requester };
-                registration.approves(&checked).then(|| approved(request))
-            }
-            Err(reason) => {
-                info!(%reason, "certificate request is left for an admin");
-                None
-            }
-        }
+        observed.verdict.is_ok().then(|| approved(&observed.request))
     }
 
     async fn apply(&self, observed: &Observed, plan: Option<Value>) -> Result<(), Error> {
@@ -132,16 +134,18 @@ impl Controller for RequestController {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         let name = observed.request.name_any();
         let written = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        observed
-            .served
-            .requests
-            .record_write(written.while_trying_to("approve", || write::describe(&*observed.request))?);
-        info!(addon = %ObjectKey::of(&*observed.addon), "approved a certificate request of the add-on's agent");
+        let written = written.while_trying_to("approve", || write::describe(&*observed.request))?;
+        self.served.requests.record_write(written);
+        info!(addon = %observed.addon, "approved a certificate request of the add-on's agent");
         Ok(())
     }
 
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue, Error> {
-        Ok(Requeue::OnChange)
+    async fn report(&self, observed: &Observed, (): (), _: Timestamp) -> Result<Requeue, Error> {
+        let Err(reason) = &observed.verdict else { return Ok(Requeue::OnChange) };
+        if self.pending.is_new_reason(&observed.addon.namespace, &observed.request.name_any(), reason) {
+            info!(%reason, "certificate request is left to an administrator");
+        }
+        Ok(Requeue::BackOffWithin(RECHECK))
     }
 }
 
