@@ -4,7 +4,12 @@ use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::secrets;
-use ocm_runtime::{Change, Context, Informers, client::Endpoint, informer::WatchFilter, kubeconfig};
+use ocm_runtime::{
+    Change, Context, Informers,
+    client::Endpoint,
+    informer::WatchFilter,
+    kubeconfig::{self, Fingerprint},
+};
 use tokio::sync::watch as signal;
 use tracing::{info, info_span, warn};
 
@@ -118,34 +123,37 @@ fn is_another(change: Change<'_, Secret>) -> bool {
     }
 }
 
-/// Changes of the bootstrap kubeconfig, since a moment.
+/// Changes of the bootstrap kubeconfig and of the files that it names, since a moment.
 pub(super) struct BootstrapChanges<'a> {
     secret: signal::Receiver<()>,
     file: Option<&'a Path>,
-    content: Option<Vec<u8>>,
+    known: Option<Fingerprint>,
 }
 
 impl<'a> BootstrapChanges<'a> {
     pub(super) fn from_now(agent: &'a Agent) -> Self {
         let file = agent.credentials.bootstrap_path().map(AsRef::as_ref);
-        Self { secret: agent.bootstrap_secret.changed.subscribe(), file, content: content(file) }
+        Self { secret: agent.bootstrap_secret.changed.subscribe(), file, known: fingerprint(file) }
     }
 
     /// Waits for the next one.
     pub(super) async fn next(mut self) {
         tokio::select! {
             _ = self.secret.changed() => warn!("the bootstrap secret has changed, starting over"),
-            () = file_changed(self.file, self.content) => warn!("the bootstrap kubeconfig has changed, starting over"),
+            () = file_changed(self.file, self.known) => {
+                warn!("the bootstrap kubeconfig, or a file that it names, has changed, starting over");
+            }
         }
     }
 }
 
-fn content(file: Option<&Path>) -> Option<Vec<u8>> {
-    std::fs::read(file?).ok()
+fn fingerprint(file: Option<&Path>) -> Option<Fingerprint> {
+    Fingerprint::of(file?, None).ok()
 }
 
-async fn file_changed(file: Option<&Path>, before: Option<Vec<u8>>) {
-    while content(file) == before {
+/// Files that cannot be read are no change: they may be half written.
+async fn file_changed(file: Option<&Path>, known: Option<Fingerprint>) {
+    while fingerprint(file).is_none_or(|found| Some(found) == known) {
         tokio::time::sleep(FILE_POLL).await;
     }
 }

@@ -61,7 +61,8 @@ impl Credentials {
     /// Whether they can be used now. A bootstrap kubeconfig that cannot be read says nothing about them.
     pub(super) fn check(&self) -> Result<Valid, Invalid> {
         let bootstrap = self.bootstrap().and_then(Result::ok);
-        hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, self.context.clock().now())
+        let now = self.context.clock().now();
+        self.dir.consistently(|| hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, now))
     }
 
     /// Hears of changes from now on.

@@ -1,19 +1,19 @@
 //! The folder with the agent's credentials for the hub: one file per key of its secret.
 //!
-//! The folder is 0700, files are 0600 and replaced whole, only when they change, and never removed.
+//! The files are links into a folder that holds one generation of them and never changes. A write makes the next generation
+//! and switches to it at once ([`generation`]), as the kubelet does with a mounted secret: no reader ever finds the certificate of
+//! one and the key of another generation, unless it is between the two files at that moment; see [`HubDir::consistently`].
+//! Plain files that an earlier agent left, and mounted secrets, are read likewise. Files are never removed.
+
+mod generation;
 
 use std::{
     collections::BTreeMap,
     fs, io,
-    io::Write as _,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use k8s_openapi::ByteString;
-
-const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
 
 /// The folder or a file in it could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -60,35 +60,27 @@ impl HubDir {
             .collect()
     }
 
-    pub(crate) fn write(&self, data: &BTreeMap<String, ByteString>) -> Result<(), FilesError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| FilesError { path, source }
-        };
-        fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.0).map_err(failed(&self.0))?;
-        for (key, value) in data {
-            let path = self.file(key);
-            replace(&path, &value.0).map_err(failed(&path))?;
+    /// What `read` makes of the files, all of one generation: it reads again when a writer has switched to the next one
+    /// meanwhile.
+    pub(crate) fn consistently<T>(&self, read: impl Fn() -> T) -> T {
+        loop {
+            let before = generation::current(&self.0);
+            let outcome = read();
+            if generation::current(&self.0) == before {
+                return outcome;
+            }
         }
-        Ok(())
     }
-}
 
-/// Writes beside the file first, so that nobody ever reads half of it.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let beside = PathBuf::from(name);
-    let _ = fs::remove_file(&beside);
-    let mut file = fs::File::options().create_new(true).write(true).mode(FILE_MODE).open(&beside)?;
-    file.write_all(content)?;
-    drop(file);
-    fs::rename(&beside, path)
+    /// Writes these files; others stay as they are.
+    pub(crate) fn write(&self, data: &BTreeMap<String, ByteString>) -> Result<(), FilesError> {
+        generation::write(&self.0, data).map_err(|source| FilesError { path: self.0.clone(), source })
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _};
 
     use super::*;
 
@@ -118,6 +110,10 @@ pub(crate) mod tests {
         entries.iter().map(|(key, value)| ((*key).to_owned(), ByteString((*value).into()))).collect()
     }
 
+    fn names(path: &Path) -> BTreeSet<String> {
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
@@ -128,6 +124,7 @@ pub(crate) mod tests {
         let dir = HubDir::new(&folder.path().join("hub"));
         dir.write(&data(&[("tls.key", "secret")])).unwrap();
         assert_eq!((mode(dir.path()), mode(&dir.file("tls.key"))), (0o700, 0o600));
+        assert_eq!(mode(&dir.path().join(generation::current(dir.path()).unwrap())), 0o700);
         assert_eq!(dir.text("tls.key").as_deref(), Some("secret"));
     }
 
@@ -139,7 +136,59 @@ pub(crate) mod tests {
         assert_eq!(dir.outdated(&data(&[("a", "1"), ("b", "2"), ("c", "3")])), data(&[("b", "2"), ("c", "3")]));
         dir.write(&data(&[("b", "2")])).unwrap();
         assert_eq!(dir.text("a").as_deref(), Some("1"));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no file is left beside them");
+        let files =
+            ["..data", "a", "b", &generation::current(dir.path()).unwrap().to_string_lossy()].map(str::to_owned);
+        assert_eq!(names(dir.path()), BTreeSet::from(files), "no former generation is left");
+    }
+
+    #[test]
+    fn plain_files_become_links_and_what_is_not_written_stays_as_it_is() {
+        let folder = folder("plain");
+        for (name, content) in [("tls.crt", "old"), ("tls.key", "old"), ("note", "kept")] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let dir = HubDir::new(folder.path());
+        dir.write(&data(&[("tls.crt", "new"), ("tls.key", "new")])).unwrap();
+        assert_eq!([dir.text("tls.crt"), dir.text("tls.key")], [Some("new".to_owned()), Some("new".to_owned())]);
+        assert!(fs::symlink_metadata(dir.file("note")).unwrap().is_file());
+        dir.write(&data(&[("tls.key", "newer")])).unwrap();
+        assert_eq!([dir.text("tls.crt"), dir.text("tls.key")], [Some("new".to_owned()), Some("newer".to_owned())]);
+    }
+
+    /// A writer and a reader at the same time, from plain files on.
+    #[test]
+    fn a_reader_never_finds_files_of_two_generations() {
+        const GENERATIONS: usize = 300;
+        let folder = folder("reader");
+        let dir = HubDir::new(folder.path());
+        let pair =
+            |generation: usize| data(&[("tls.crt", &generation.to_string()), ("tls.key", &generation.to_string())]);
+        for (name, content) in pair(0) {
+            fs::write(dir.file(&name), content.0).unwrap();
+        }
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..=GENERATIONS).for_each(|generation| dir.write(&pair(generation)).unwrap()));
+            while !writer.is_finished() {
+                let (certificate, key) = dir.consistently(|| (dir.text("tls.crt"), dir.text("tls.key")));
+                assert_eq!(certificate, key);
+            }
+        });
+        assert_eq!(dir.text("tls.crt"), Some(GENERATIONS.to_string()));
+    }
+
+    #[test]
+    fn a_write_that_was_broken_off_is_made_good_by_the_next_one() {
+        let folder = folder("broken-off");
+        let dir = HubDir::new(folder.path());
+        dir.write(&data(&[("tls.crt", "1"), ("tls.key", "1")])).unwrap();
+        // Between two links of the first write over plain files, and in the middle of a generation.
+        fs::remove_file(dir.file("tls.key")).unwrap();
+        fs::write(dir.file("tls.key"), "1").unwrap();
+        fs::create_dir(dir.file("..0123456789abcdef")).unwrap();
+        std::os::unix::fs::symlink("..0123456789abcdef", dir.file("..data.new")).unwrap();
+        dir.write(&data(&[("tls.crt", "2"), ("tls.key", "2")])).unwrap();
+        assert_eq!([dir.text("tls.crt"), dir.text("tls.key")], [Some("2".to_owned()), Some("2".to_owned())]);
+        assert_eq!(names(dir.path()).len(), 4, "{:?}", names(dir.path()));
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn missing(dir: &HubDir, config: &AgentConfig) -> Option<PathBuf> {
 type Content = [Option<Vec<u8>>; 3];
 
 fn content(dir: &HubDir) -> Content {
-    [KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY].map(|key| dir.read(key))
+    dir.consistently(|| [KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY].map(|key| dir.read(key)))
 }
 
 /// Takes up the credentials whenever the files change; returns when they are for another hub. What

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
@@ -106,5 +107,27 @@ async fn another_bootstrap_secret_makes_it_ask_again() -> Result<()> {
         anyhow::Ok(world.secret().await?.is_some_and(|secret| secret["kubeconfig"].contains("name: renamed")))
     })
     .await?;
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_file_that_the_bootstrap_kubeconfig_names_makes_it_ask_again() -> Result<()> {
+    let world = World::new().await?;
+    let mut bootstrap = world.bootstrap().await?;
+    let cluster = bootstrap.clusters[0].cluster.as_mut().context("no cluster")?;
+    let authority = cluster.certificate_authority_data.take().context("no CA")?;
+    cluster.certificate_authority = Some("ca.crt".into());
+    ocm_testing::write_kubeconfig(&bootstrap, world.bootstrap_path())?;
+    let write = |authority: &str| -> Result<()> {
+        Ok(std::fs::write(world.bootstrap_path().with_file_name("ca.crt"), STANDARD.decode(authority)?)?)
+    };
+
+    // It trusts another cluster's authority, so it does not even reach the hub.
+    write(&world.managed_authority()?)?;
+    let agent = world.start().await?;
+    eventually("the agent has tried", || async { agent.looks("cluster-creating") > 0 }).await?;
+    assert!(world.own_requests().await?.is_empty());
+    write(&authority)?;
+    world.request_count(1).await?;
     agent.stop().await
 }

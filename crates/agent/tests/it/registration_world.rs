@@ -147,6 +147,13 @@ impl World {
         Ok(world)
     }
 
+    /// The certificate authority of the managed cluster, PEM in base64.
+    pub(crate) fn managed_authority(&self) -> Result<String> {
+        let mut kubeconfig = Kubeconfig::read_from(&self.account)?;
+        let cluster = kubeconfig.clusters[0].cluster.take().context("no cluster")?;
+        cluster.certificate_authority_data.context("no CA")
+    }
+
     pub(crate) async fn bootstrap(&self) -> Result<Kubeconfig> {
         self.hub.kubeconfig_for_service_account("open-cluster-management", rbac::BOOTSTRAP_SERVICE_ACCOUNT).await
     }
