@@ -103,7 +103,7 @@ pub use crate::{
 pub mod runtime {
     pub use ocm_runtime::{
         Cache, Change, Class, Classified, Clock, Context, Controller, ControllerBuilder, Error, Informers, ObjectKey,
-        Queue, Requeue, Result, ResultExt, conditions, error::chain, error::found, informer::View,
+        Queue, Requeue, Result, ResultExt, StatusController, conditions, error::chain, error::found, informer::View,
         informer::WatchFilter, write,
     };
 }

@@ -13,7 +13,7 @@ use ocm_api::{
     work::v1::{ManifestCondition, ManifestResourceMeta, ManifestWork},
 };
 use ocm_runtime::{
-    Controller, ControllerBuilder, Error, ObjectKey, Requeue, Result,
+    ControllerBuilder, Error, ObjectKey, Requeue, Result, StatusController,
     conditions::{find, set},
     error::{chain, found},
     write,
@@ -64,12 +64,11 @@ fn next_look(shortest: Duration) -> Duration {
     shortest.mul_f64(1.0 + JITTER * rand::random_range(0.0..1.0))
 }
 
-impl Controller for Availability {
+impl StatusController for Availability {
     const NAME: &'static str = "manifestwork-availability";
     type Key = String;
     type Observed = (Arc<ManifestWork>, Vec<Presence>);
     type Plan = Vec<ManifestCondition>;
-    type Applied = Vec<ManifestCondition>;
     type Error = Error;
 
     /// A work is looked at some time after it changed: what has just been applied is there.
@@ -100,10 +99,6 @@ impl Controller for Availability {
             status::set_presence(&mut entry.conditions, presence, now);
         }
         entries
-    }
-
-    async fn apply(&self, _: &Self::Observed, plan: Vec<ManifestCondition>) -> Result<Vec<ManifestCondition>> {
-        Ok(plan)
     }
 
     async fn report(

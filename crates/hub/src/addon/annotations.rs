@@ -19,7 +19,7 @@ use ocm_api::{
     annotations::{ADDON_CONFIGURATION, ADDON_INSTALL_NAMESPACE, ADDON_PREFIX},
     cluster::v1::ManagedCluster,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, error::all, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, error::all, write};
 
 use super::{
     index::{Index, News},
@@ -143,10 +143,6 @@ impl Controller for AnnotationsController {
             self.parts.outstanding.put_back(&observed.cluster, observed.before.clone());
         }
         result
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

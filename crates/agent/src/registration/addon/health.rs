@@ -15,7 +15,7 @@ use ocm_api::{
     reasons::addon::{LEASE_NOT_FOUND, LEASE_UPDATE_STOPPED, LEASE_UPDATED},
 };
 use ocm_runtime::{
-    Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, conditions::NewCondition, write,
+    Cache, Change, ControllerBuilder, Error, ObjectKey, Requeue, StatusController, conditions::NewCondition, write,
 };
 
 use super::{Settings, Sites, target::Place};
@@ -77,12 +77,11 @@ fn looked_for(addon: &ManagedClusterAddOn) -> Option<Place<'_>> {
     matches!(mode, None | Some(HealthCheckMode::Lease)).then(|| Place::of(addon))
 }
 
-impl Controller for AddOnHealth {
+impl StatusController for AddOnHealth {
     const NAME: &'static str = "addon-health";
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = NewCondition;
-    type Applied = NewCondition;
     type Error = Error;
 
     /// The first look is a period away: by then its manager has said how the add-on's health is told, and its agent may
@@ -111,10 +110,6 @@ impl Controller for AddOnHealth {
 
     fn plan(observed: &Observed, now: Timestamp) -> NewCondition {
         finding(&observed.key.name, &Place::of(&observed.addon), observed.heartbeat, now)
-    }
-
-    async fn apply(&self, _: &Observed, finding: NewCondition) -> Result<NewCondition, Error> {
-        Ok(finding)
     }
 
     async fn report(&self, observed: &Observed, finding: NewCondition, now: Timestamp) -> Result<Requeue, Error> {

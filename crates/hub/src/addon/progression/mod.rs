@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kube::Api;
 use ocm_api::addon::v1alpha1::ClusterManagementAddOn;
-use ocm_runtime::{Cache, Controller, ControllerBuilder, Requeue, write};
+use ocm_runtime::{Cache, ControllerBuilder, Requeue, StatusController, write};
 
 use super::{
     index::{Index, News, Progress},
@@ -46,12 +46,11 @@ impl ProgressionController {
     }
 }
 
-impl Controller for ProgressionController {
+impl StatusController for ProgressionController {
     const NAME: &'static str = "addon-progression";
     type Key = String;
     type Observed = Observed;
     type Plan = Box<ClusterManagementAddOn>;
-    type Applied = Box<ClusterManagementAddOn>;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
@@ -71,10 +70,6 @@ impl Controller for ProgressionController {
 
     fn plan(observed: &Observed, now: Timestamp) -> Box<ClusterManagementAddOn> {
         Box::new(plan::plan(&observed.management, &observed.progress, now))
-    }
-
-    async fn apply(&self, _: &Observed, new: Box<ClusterManagementAddOn>) -> Result<Box<ClusterManagementAddOn>> {
-        Ok(new)
     }
 
     async fn report(&self, observed: &Observed, new: Box<ClusterManagementAddOn>, _: Timestamp) -> Result<Requeue> {

@@ -15,9 +15,7 @@ use ocm_api::{
     labels::{ADDON_AVAILABLE, ADDON_FEATURE_PREFIX, ADDON_UNHEALTHY, ADDON_UNREACHABLE},
 };
 use ocm_apimachinery::labels::is_key;
-use ocm_runtime::{
-    Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions, informer::View, write,
-};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, conditions, informer::View, write};
 
 use crate::{
     caches,
@@ -96,10 +94,6 @@ impl Controller for AddonFeaturesController {
             self.hub.writer.patch(&observed.cluster, &new).await?;
         }
         Ok(())
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

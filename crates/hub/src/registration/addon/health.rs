@@ -13,7 +13,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions::{addon, cluster::AVAILABLE, status},
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, conditions, error::all, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, conditions, error::all, write};
 
 use crate::{
     caches,
@@ -87,10 +87,6 @@ impl Controller for AddonHealthController {
             results.push(self.tell(edit).await);
         }
         all(results)
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

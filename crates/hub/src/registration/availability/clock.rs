@@ -15,7 +15,7 @@ use ocm_api::{
     leases,
     reasons::cluster::{CLOCK_OUT_OF_SYNC, CLOCK_SYNCED as CLOCK_IS_SYNCED},
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, conditions::NewCondition};
+use ocm_runtime::{Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController, conditions::NewCondition};
 
 use super::lease::renewed;
 use crate::{
@@ -47,12 +47,11 @@ impl ClockController {
     }
 }
 
-impl Controller for ClockController {
+impl StatusController for ClockController {
     const NAME: &'static str = "cluster-clock";
     type Key = String;
     type Observed = Observed;
     type Plan = Option<NewCondition>;
-    type Applied = Option<NewCondition>;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
@@ -72,10 +71,6 @@ impl Controller for ClockController {
         let finding = finding(observed, now);
         let told = condition_status(&observed.cluster, CLOCK_SYNCED);
         (told != Some(finding.status)).then_some(finding)
-    }
-
-    async fn apply(&self, _: &Observed, plan: Option<NewCondition>) -> Result<Option<NewCondition>> {
-        Ok(plan)
     }
 
     async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {

@@ -11,7 +11,7 @@ use ocm_api::{
     conditions::{cluster::AVAILABLE, status},
     taints::{UNAVAILABLE, UNREACHABLE},
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, write};
 
 use crate::{
     caches,
@@ -65,10 +65,6 @@ impl Controller for TaintController {
             self.hub.writer.patch(cluster, &new).await?;
         }
         Ok(())
-    }
-
-    async fn report(&self, _: &Arc<ManagedCluster>, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

@@ -12,7 +12,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     rbac::{REGISTRATION_CLUSTER_ROLE, WORK_CLUSTER_ROLE},
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _};
 
 use super::rbac::{Step, objects, removal, upsert};
 use crate::{
@@ -94,10 +94,6 @@ impl Controller for SharedRolesController {
             step.run(&self.hub.client, &self.roles).await?;
         }
         Ok(())
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::{api::core::v1::Namespace, apimachinery::pkg::apis::meta::v1::Time};
 use kube::core::Status;
 use ocm_api::{cluster::v1::ManagedCluster, finalizers, limits, reasons::cluster as reasons};
-use ocm_runtime::Requeue;
+use ocm_runtime::{Class, Classified as _, Requeue};
 
 use super::{
     apply::Applied,
@@ -198,7 +198,7 @@ fn rights_of_a_cluster_that_is_gone_are_removed() {
     assert_eq!(plan.release, None);
 }
 
-fn refused(code: u16, message: &str) -> Error {
+fn answered(code: u16, message: &str) -> Error {
     let status = Status::failure(message, "").with_code(code).boxed();
     let source = Box::new(kube::Error::Api(status));
     ocm_runtime::Error::Request { verb: "create", noun: "Namespace c1".into(), source }.into()
@@ -212,8 +212,14 @@ fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
         let (_, new) = report::status(applied, now()).unwrap();
         condition(&new, "HubAcceptedManagedCluster").unwrap().message.clone()
     };
-    let passing = failed(refused(403, "quota exceeded"));
-    assert!(message(&passing).contains("failed to create Namespace c1: quota exceeded. The hub keeps trying."));
+    let passing = failed(answered(500, "no leader"));
+    assert!(message(&passing).ends_with("failed to create Namespace c1: no leader. The hub retries."));
     assert!(report::next(passing).is_err());
-    assert!(message(&failed(refused(422, "bad name"))).contains("under another name"));
+    for denied in [answered(403, "quota exceeded"), answered(422, "denied by policy p"), answered(400, "no")] {
+        let denied = failed(denied);
+        assert!(message(&denied).ends_with("The hub retries every few minutes."), "{}", message(&denied));
+        assert_eq!(report::next(denied).unwrap_err().class(), Class::Refused);
+    }
+    let both = Applied { errors: vec![answered(422, "no"), answered(500, "no")], ..failed(answered(422, "no")) };
+    assert_eq!(report::next(both).unwrap_err().class(), Class::Transient, "the first retry is for both");
 }

@@ -13,7 +13,7 @@ use ocm_api::{
     reasons::set_binding as reasons,
 };
 use ocm_runtime::{
-    Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue,
+    Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController,
     conditions::{self, NewCondition},
     informer::View,
     write,
@@ -51,12 +51,11 @@ impl SetBindingController {
     }
 }
 
-impl Controller for SetBindingController {
+impl StatusController for SetBindingController {
     const NAME: &'static str = "cluster-set-binding";
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Option<NewCondition>;
-    type Applied = Option<NewCondition>;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
@@ -88,10 +87,6 @@ impl Controller for SetBindingController {
             said.status == finding.status && said.reason == finding.reason && is_message
         };
         (!said.is_some_and(is_said)).then_some(finding)
-    }
-
-    async fn apply(&self, _: &Observed, finding: Option<NewCondition>) -> Result<Option<NewCondition>> {
-        Ok(finding)
     }
 
     async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {

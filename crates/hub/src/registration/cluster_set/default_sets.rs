@@ -14,7 +14,7 @@ use ocm_api::{
     limits::CLUSTER_SET_ENFORCEMENT,
     namespaces::{DEFAULT_CLUSTER_SET, GLOBAL_CLUSTER_SET},
 };
-use ocm_runtime::{Cache, Controller, ControllerBuilder, Requeue, write};
+use ocm_runtime::{Cache, Controller, ControllerBuilder, write};
 
 use crate::{
     caches,
@@ -92,10 +92,6 @@ impl Controller for DefaultSetsController {
         };
         written.into_iter().for_each(|set| self.sets.record_write(set));
         Ok(())
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 

@@ -11,7 +11,7 @@ use ocm_api::cluster::{
     v1::{ClusterSetManagedNamespaceConfig, ManagedCluster},
     v1beta2::ManagedClusterSet,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, informer::View, write};
+use ocm_runtime::{Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController, informer::View, write};
 
 use crate::{
     caches,
@@ -53,12 +53,11 @@ impl ManagedNamespacesController {
     }
 }
 
-impl Controller for ManagedNamespacesController {
+impl StatusController for ManagedNamespacesController {
     const NAME: &'static str = "managed-namespaces";
     type Key = String;
     type Observed = Observed;
     type Plan = Option<Box<ManagedCluster>>;
-    type Applied = Option<Box<ManagedCluster>>;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
@@ -87,10 +86,6 @@ impl Controller for ManagedNamespacesController {
             new.status.get_or_insert_default().managed_namespaces = wanted;
             Box::new(new)
         })
-    }
-
-    async fn apply(&self, _: &Observed, new: Option<Box<ManagedCluster>>) -> Result<Option<Box<ManagedCluster>>> {
-        Ok(new)
     }
 
     async fn report(&self, observed: &Observed, new: Option<Box<ManagedCluster>>, _: Timestamp) -> Result<Requeue> {

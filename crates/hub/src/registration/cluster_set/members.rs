@@ -15,7 +15,7 @@ use ocm_api::{
     reasons::set as reasons,
 };
 use ocm_runtime::{
-    Cache, Change, Controller, ControllerBuilder, Requeue,
+    Cache, Change, ControllerBuilder, Requeue, StatusController,
     conditions::{self, NewCondition},
     error::chain,
     informer::View,
@@ -54,12 +54,11 @@ impl ClusterSetController {
     }
 }
 
-impl Controller for ClusterSetController {
+impl StatusController for ClusterSetController {
     const NAME: &'static str = "cluster-set";
     type Key = String;
     type Observed = Observed;
     type Plan = Condition;
-    type Applied = Condition;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
@@ -82,10 +81,6 @@ impl Controller for ClusterSetController {
             Ok(members) => counted(*members).at(now, None),
             Err(error) => uncounted(&observed.set, error, now),
         }
-    }
-
-    async fn apply(&self, _: &Observed, condition: Condition) -> Result<Condition> {
-        Ok(condition)
     }
 
     async fn report(&self, observed: &Observed, condition: Condition, _: Timestamp) -> Result<Requeue> {

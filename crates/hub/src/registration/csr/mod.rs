@@ -23,7 +23,7 @@ use ocm_api::{
     reasons::csr::AUTO_APPROVED,
     signers,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _, write};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
@@ -102,10 +102,6 @@ impl Controller for CsrController {
         self.requests.record_write(approved.while_trying_to("approve", noun)?);
         info!(user = observed.request.spec.username, "approved the renewal of a certificate");
         Ok(())
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
     }
 }
 
