@@ -33,11 +33,16 @@ pub(crate) async fn hub() -> Result<&'static ControlPlane> {
 }
 
 async fn prepare(hub: &ControlPlane) -> Result<()> {
-    let crds = crds::all()?.into_iter().filter(|crd| crd.side == Side::Hub);
-    let crds = crds.map(|crd| ocm_apimachinery::yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
-    hub.apply_yaml(&crds.join("---\n")).await?;
+    hub.apply_yaml(&hub_crds()?).await?;
     hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], HUB_YAML).await?;
     Ok(())
+}
+
+/// The CRDs of a hub.
+pub(crate) fn hub_crds() -> Result<String> {
+    let crds = crds::all()?.into_iter().filter(|crd| crd.side == Side::Hub);
+    let crds = crds.map(|crd| ocm_apimachinery::yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
+    Ok(crds.join("---\n"))
 }
 
 /// `clusteradm` with the rights of the hub's administrator.

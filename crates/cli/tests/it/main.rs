@@ -2,6 +2,7 @@
 
 mod accept;
 mod addon;
+mod admission;
 mod clusters;
 mod connection;
 mod deploy;

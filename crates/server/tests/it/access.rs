@@ -6,10 +6,11 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
 };
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use ocm_api::{cluster::v1::ManagedCluster, leases, work::v1::ManifestWork};
+use ocm_api::{cluster::v1::ManagedCluster, labels::CLUSTER_SET, leases, work::v1::ManifestWork};
+use ocm_testing::{Seen, eventually};
 use serde_json::json;
 
 use crate::world::{is_forbidden, world};
@@ -53,5 +54,35 @@ async fn an_agent_cannot_give_itself_work_or_approve_its_own_requests() -> anyho
     let approve = Patch::Merge(json!({"status": {"conditions": [{"type": "Approved", "status": "True"}]}}));
     let requests = Api::<CertificateSigningRequest>::all(identity);
     assert!(is_forbidden(&requests.patch_approval(&request, &PatchParams::default(), &approve).await));
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_may_edit_its_cluster_but_not_choose_the_sets_it_is_in() -> anyhow::Result<()> {
+    let world = world().await?;
+    let mut agent = world.join().await?;
+    let clusters = Api::<ManagedCluster>::all(agent.hub_client().await?);
+    let replace = async |edit: fn(&mut ManagedCluster)| {
+        let mut cluster = clusters.get(&agent.cluster).await?;
+        edit(&mut cluster);
+        clusters.replace(&agent.cluster, &PostParams::default(), &cluster).await
+    };
+    // The hub edits the cluster too.
+    eventually("the agent has edited its cluster", || async {
+        replace(|cluster| cluster.annotations_mut().extend([("note".to_owned(), "mine".to_owned())]))
+            .await
+            .map(|_| true)
+    })
+    .await?;
+    let message = eventually("the agent is kept out of the set", || async {
+        let moved =
+            replace(|cluster| cluster.labels_mut().extend([(CLUSTER_SET.to_owned(), "theirs".to_owned())])).await;
+        match moved {
+            Err(kube::Error::Api(status)) if status.code == 403 => Seen::Settled(status.message.clone()),
+            other => Seen::NotYet(format!("{other:?}")),
+        }
+    })
+    .await?;
+    assert!(message.contains("managedclustersets/join") && message.contains("cluster set theirs"), "{message}");
     agent.stop().await
 }

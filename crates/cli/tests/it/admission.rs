@@ -1,0 +1,265 @@
+//! What the policies in `deploy/hub.yaml` let pass, and what not.
+
+use anyhow::{Context as _, Result};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
+use ocm_api::{
+    cluster::{
+        v1::ManagedCluster,
+        v1beta2::{ManagedClusterSetBinding, ManagedClusterSetBindingSpec},
+    },
+    labels,
+};
+use ocm_testing::{ControlPlane, Seen, client_for, eventually, unique};
+use serde_json::{Value, json};
+
+use crate::hub::{HUB_YAML, bootstrap_client, hub, hub_crds, register};
+
+const CLUSTERS: &str = "cluster.open-cluster-management.io";
+const REGISTER: &str = "register.open-cluster-management.io";
+
+/// A rule of a role: verbs on a resource of a group, for the object of this name or for all.
+fn rule(verbs: &[&str], group: &str, resource: &str, name: Option<&str>) -> Value {
+    json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": Vec::from_iter(name) })
+}
+
+/// A new user with these rules, and a client of theirs.
+async fn user_who_may(hub: &ControlPlane, rules: &[Value]) -> Result<(String, Client)> {
+    let user = unique("user");
+    let (rbac, metadata) = ("rbac.authorization.k8s.io", json!({ "name": user }));
+    let objects = [
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": metadata, "rules": rules }),
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+                "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": user },
+                "subjects": [{ "apiGroup": rbac, "kind": "User", "name": user }] }),
+    ];
+    hub.apply_yaml(&objects.map(|object| object.to_string()).join("\n---\n")).await?;
+    let client = client_for(&hub.kubeconfig_for_user(&user, &[])?).await?;
+    Ok((user, client))
+}
+
+/// What can be told of a request before it is made: the API server checks everything and stores nothing.
+async fn is_refused<F, Fut, T>(what: &str, attempt: F) -> Result<String>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = kube::Result<T>>,
+{
+    eventually(what, || async {
+        match attempt().await {
+            Err(kube::Error::Api(status)) if status.message.contains("denied request") => {
+                Seen::Settled(format!("{}: {}", status.code, status.message))
+            }
+            Err(error) => Seen::NotYet(error.to_string()),
+            Ok(_) => Seen::NotYet("it passes".to_owned()),
+        }
+    })
+    .await
+}
+
+fn cluster(name: &str, labels: &Value, spec: &Value) -> Result<ManagedCluster> {
+    let object = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": { "name": name, "labels": labels }, "spec": spec,
+    });
+    Ok(serde_json::from_value(object)?)
+}
+
+async fn create_is_refused(client: &Client, object: &ManagedCluster) -> Result<String> {
+    let (clusters, dry) = (Api::<ManagedCluster>::all(client.clone()), PostParams { dry_run: true, ..<_>::default() });
+    is_refused("the cluster is refused", || clusters.create(&dry, object)).await
+}
+
+async fn edit_is_refused(client: &Client, name: &str, edit: &Value) -> Result<String> {
+    let (clusters, dry) = (Api::<ManagedCluster>::all(client.clone()), PatchParams { dry_run: true, ..<_>::default() });
+    let edit = Patch::Merge(edit);
+    is_refused("the edit is refused", || clusters.patch(name, &dry, &edit)).await
+}
+
+/// Edits a cluster. New roles take a moment to count.
+async fn edit(client: &Client, name: &str, edit: &Value) -> Result<ManagedCluster> {
+    let clusters = Api::<ManagedCluster>::all(client.clone());
+    let edit = Patch::Merge(edit);
+    eventually("the edit is made", || async { clusters.patch(name, &<_>::default(), &edit).await.map(Some) }).await
+}
+
+fn in_set(set: &str) -> Value {
+    json!({ labels::CLUSTER_SET: set })
+}
+
+#[track_caller]
+fn assert_says(message: &str, words: &[&str]) {
+    for word in words {
+        assert!(message.contains(word), "{word} is missing in: {message}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_bootstraps_can_ask_to_join_but_not_accept_itself() -> Result<()> {
+    let (hub, name) = (hub().await?, unique("self-accepted"));
+    let agent = bootstrap_client(hub).await?;
+    let message = create_is_refused(&agent, &cluster(&name, &json!({}), &json!({ "hubAcceptsClient": true }))?).await?;
+    assert_says(
+        &message,
+        &[
+            "403",
+            "agent-registration-bootstrap",
+            &format!("clusteradm accept --clusters {name}"),
+            "managedclusters/accept",
+        ],
+    );
+    register(&agent, &name).await
+}
+
+#[tokio::test]
+async fn to_accept_a_cluster_takes_the_right_to_accept_it_and_to_deny_it_does_not() -> Result<()> {
+    let (hub, name) = (hub().await?, unique("pending"));
+    register(&bootstrap_client(hub).await?, &name).await?;
+    let (accept, deny) =
+        (json!({ "spec": { "hubAcceptsClient": true } }), json!({ "spec": { "hubAcceptsClient": false } }));
+    let edits = rule(&["get", "patch"], CLUSTERS, "managedclusters", None);
+    let accepts = |name| rule(&["update"], REGISTER, "managedclusters/accept", Some(name));
+    let (editor, editors) = user_who_may(hub, &[edits.clone(), accepts("other")]).await?;
+    let message = edit_is_refused(&editors, &name, &accept).await?;
+    assert_says(&message, &["403", &editor, "clusteradm accept", "managedclusters/accept"]);
+
+    let (_, accepter) = user_who_may(hub, &[edits, accepts(&name)]).await?;
+    assert!(edit(&accepter, &name, &accept).await?.spec.hub_accepts_client);
+    // An accepted cluster is edited, and denied, as before.
+    edit(&editors, &name, &json!({ "spec": { "hubAcceptsClient": true, "leaseDurationSeconds": 30 } })).await?;
+    assert!(!edit(&editors, &name, &deny).await?.spec.hub_accepts_client);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_moves_between_sets_only_with_the_right_to_both() -> Result<()> {
+    let (hub, name, [ours, theirs]) = (hub().await?, unique("mover"), [unique("ours"), unique("theirs")]);
+    register(&bootstrap_client(hub).await?, &name).await?;
+    let label = |set: Option<&str>| json!({ "metadata": { "labels": { labels::CLUSTER_SET: set } } });
+    let edits = rule(&["get", "patch"], CLUSTERS, "managedclusters", None);
+    let joins = rule(&["create"], CLUSTERS, "managedclustersets/join", Some(&ours));
+    let (user, client) = user_who_may(hub, &[edits, joins]).await?;
+    let message = edit_is_refused(&client, &name, &label(Some(&theirs))).await?;
+    assert_says(
+        &message,
+        &["403", &user, &format!("add cluster {name} to cluster set {theirs}"), "managedclustersets/join"],
+    );
+    edit(&client, &name, &label(Some(&ours))).await?;
+    edit(&client, &name, &label(None)).await?;
+
+    edit(&hub.client().await?, &name, &label(Some(&theirs))).await?;
+    for taken_out in [label(Some(&ours)), label(None)] {
+        let message = edit_is_refused(&client, &name, &taken_out).await?;
+        assert_says(&message, &["403", &format!("take cluster {name} out of cluster set {theirs}")]);
+    }
+    edit(&client, &name, &json!({ "metadata": { "labels": { "colour": "red" } } })).await?;
+
+    let (_, creator) = user_who_may(hub, &[rule(&["create"], CLUSTERS, "managedclusters", None)]).await?;
+    let message = create_is_refused(&creator, &cluster(&unique("new"), &in_set(&theirs), &json!({}))?).await?;
+    assert_says(&message, &["403", &theirs]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_has_a_name_that_a_namespace_can_have_and_addresses_with_https() -> Result<()> {
+    let admin = hub().await?.client().await?;
+    for name in ["a.b".to_owned(), "a".repeat(64)] {
+        let message = create_is_refused(&admin, &cluster(&name, &json!({}), &json!({}))?).await?;
+        assert_says(&message, &["422", &format!("a cluster named {name}"), "at most 63"]);
+    }
+    let (name, configs) = (unique("addresses"), |url: &str| json!({ "managedClusterClientConfigs": [{ "url": url }] }));
+    for url in ["http://10.0.0.5:6443", "10.0.0.5:6443", ""] {
+        let message = create_is_refused(&admin, &cluster(&name, &json!({}), &configs(url))?).await?;
+        assert_says(&message, &["422", "https://HOST:PORT", url]);
+    }
+    let created = cluster(&name, &json!({}), &configs("https://[::1]:6443"))?;
+    Api::all(admin.clone()).create(&PostParams::default(), &created).await?;
+    let message = edit_is_refused(&admin, &name, &json!({ "spec": configs("http://10.0.0.5") })).await?;
+    assert_says(&message, &["422", "http://10.0.0.5"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_set_is_bound_under_its_own_name_and_with_the_right_to_bind_it() -> Result<()> {
+    let (hub, [ours, theirs]) = (hub().await?, [unique("ours"), unique("theirs")]);
+    let edits = rule(&["create", "get", "patch"], CLUSTERS, "managedclustersetbindings", None);
+    let binds = rule(&["create"], CLUSTERS, "managedclustersets/bind", Some(&ours));
+    let (user, client) = user_who_may(hub, &[edits, binds]).await?;
+    let binding = |name: &str, set: &str| {
+        ManagedClusterSetBinding::new("default", name, ManagedClusterSetBindingSpec { cluster_set: set.to_owned() })
+    };
+    let (api, dry) = (
+        Api::<ManagedClusterSetBinding>::namespaced(client, "default"),
+        PostParams { dry_run: true, ..<_>::default() },
+    );
+    let refused =
+        async |object: &ManagedClusterSetBinding| is_refused("the binding", || api.create(&dry, object)).await;
+    assert_says(&refused(&binding(&theirs, &theirs)).await?, &["403", &user, &theirs, "managedclustersets/bind"]);
+    assert_says(&refused(&binding(&theirs, &ours)).await?, &["422", &format!("rename {theirs} to {ours}")]);
+
+    api.create(&PostParams::default(), &binding(&ours, &ours)).await?;
+    let moved = Patch::Merge(json!({ "spec": { "clusterSet": theirs } }));
+    let dry = PatchParams { dry_run: true, ..<_>::default() };
+    assert_says(&is_refused("the edit", || api.patch(&ours, &dry, &moved)).await?, &["422", &theirs]);
+    let labelled = Patch::Merge(json!({ "metadata": { "labels": { "colour": "red" } } }));
+    api.patch(&ours, &PatchParams::default(), &labelled).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_wrong_before_the_policies_can_still_be_edited_and_deleted() -> Result<()> {
+    let plane = ControlPlane::builder().name("before").start().await?;
+    plane.apply_yaml(&hub_crds()?).await?;
+    let (client, finalizers) = (plane.client().await?, json!(["example.com/held"]));
+    let configs = json!([{ "url": "http://10.0.0.5" }]);
+    let mut old = cluster("a.b", &json!({}), &json!({ "managedClusterClientConfigs": configs }))?;
+    old.metadata.finalizers = serde_json::from_value(finalizers.clone())?;
+    let clusters = Api::<ManagedCluster>::all(client.clone());
+    clusters.create(&PostParams::default(), &old).await?;
+    let spec = ManagedClusterSetBindingSpec { cluster_set: "other".to_owned() };
+    let mut old = ManagedClusterSetBinding::new("default", "one", spec);
+    old.metadata.finalizers = serde_json::from_value(finalizers)?;
+    let bindings = Api::<ManagedClusterSetBinding>::namespaced(client.clone(), "default");
+    bindings.create(&PostParams::default(), &old).await?;
+
+    plane.kubectl_with_input(&["apply", "--server-side", "-f", "-"], HUB_YAML).await?;
+    create_is_refused(&client, &cluster("c.d", &json!({}), &json!({}))?).await?;
+    let message = edit_is_refused(&client, "a.b", &json!({ "spec": { "hubAcceptsClient": true } })).await?;
+    assert_says(&message, &["422", "a.b"]);
+
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    clusters.delete("a.b", &DeleteParams::default()).await?;
+    clusters.patch("a.b", &PatchParams::default(), &release).await?;
+    bindings.delete("one", &DeleteParams::default()).await?;
+    bindings.patch("one", &PatchParams::default(), &release).await?;
+    assert!(clusters.get_opt("a.b").await?.is_none() && bindings.get_opt("one").await?.is_none());
+    Ok(())
+}
+
+/// Kubernetes checks expressions against the schema of what they are about, and only warns.
+#[tokio::test]
+async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force() -> Result<()> {
+    let hub = hub().await?;
+    let list = async |kind: &str| -> Result<Vec<DynamicObject>> {
+        let list = hub.kubectl(&["get", kind, "-o", "json"]).await?;
+        Ok(serde_json::from_value(serde_json::from_str::<Value>(&list)?["items"].clone())?)
+    };
+    let policies = eventually("Kubernetes has checked the policies", || async {
+        let policies = list("validatingadmissionpolicies").await?;
+        let is_checked = |policy: &DynamicObject| policy.data["status"]["typeChecking"].is_object();
+        anyhow::Ok(policies.iter().all(is_checked).then_some(policies))
+    })
+    .await?;
+    let bindings = list("validatingadmissionpolicybindings").await?;
+    let ours: Vec<_> = policies.iter().filter(|policy| policy.data["spec"]["matchConstraints"].is_object()).collect();
+    assert_eq!(ours.len(), 2);
+    for policy in ours {
+        assert_eq!(policy.data["status"]["typeChecking"], json!({}), "{policy:?}");
+        let name = policy.metadata.name.as_deref().context("no name")?;
+        let binding = bindings.iter().find(|binding| binding.data["spec"]["policyName"] == name);
+        assert_eq!(binding.context("no binding")?.data["spec"]["validationActions"], json!(["Deny"]), "{name}");
+        assert_eq!(policy.data["spec"]["failurePolicy"], "Fail", "{name}");
+    }
+    Ok(())
+}
