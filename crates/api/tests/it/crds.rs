@@ -13,14 +13,6 @@ const ACCEPTED: [(&str, &str); 2] = [
 ];
 const BY_OPERATOR: &str = "upstream's operator adds how versions are converted when it installs the definition";
 
-/// Versions that upstream's module lacks, each with the version that it equals and the reason.
-const NOT_IN_MODULE: [(&str, &str, &str, &str); 1] = [(
-    "addontemplates.addon.open-cluster-management.io",
-    "v1beta1",
-    "v1alpha1",
-    "the definition that upstream installs has it, field by field the same",
-)];
-
 /// Every definition there is.
 pub(crate) fn every() -> Vec<Crd> {
     let mut every = ocm_api::crds::all().unwrap();
@@ -49,23 +41,40 @@ fn differences() -> Vec<String> {
     for Crd { definition, .. } in every() {
         let name = definition.metadata.name.clone().unwrap();
         let ours = comparable(serde_json::to_value(&definition).unwrap());
-        let theirs = comparable(complete(&name, upstream::crd(&name)));
+        let theirs = comparable(upstream::crd(&name));
         compare(&name, &theirs, &ours, &mut differences);
     }
     differences
 }
 
-/// Upstream's definition with the versions that its module lacks.
-fn complete(name: &str, mut theirs: Value) -> Value {
-    let versions = theirs["spec"]["versions"].as_array_mut().unwrap();
-    for (_, version, same_as, _) in NOT_IN_MODULE.iter().filter(|(crd, ..)| *crd == name) {
-        assert!(versions.iter().all(|there| there["name"] != *version), "{name}: the module has {version} now");
-        let mut copy = versions.iter().find(|there| there["name"] == *same_as).unwrap().clone();
-        copy["name"] = json!(version);
-        copy["storage"] = json!(false);
-        versions.push(copy);
-    }
-    theirs
+/// kubectl takes the newest version that is served, so one more would be another API.
+#[test]
+fn a_hub_serves_the_versions_that_a_hub_of_ocm_serves() {
+    let served = |crd: &Crd| {
+        let versions = crd.definition.spec.versions.iter().filter(|version| version.served);
+        (crd.definition.spec.names.kind.clone(), versions.map(|version| version.name.clone()).collect::<Vec<_>>())
+    };
+    let served: Vec<_> = every().iter().filter(|crd| crd.side == Side::Hub).map(served).collect();
+    let addons = ["v1alpha1", "v1beta1"].as_slice();
+    let expected = [
+        ("ManagedCluster", ["v1"].as_slice()),
+        ("ManagedClusterSet", &["v1beta2"]),
+        ("ManagedClusterSetBinding", &["v1beta2"]),
+        ("Placement", &["v1beta1"]),
+        ("PlacementDecision", &["v1beta1"]),
+        ("AddOnPlacementScore", &["v1alpha1"]),
+        ("ManifestWork", &["v1"]),
+        ("ManifestWorkReplicaSet", &["v1alpha1"]),
+        ("ClusterManagementAddOn", addons),
+        ("ManagedClusterAddOn", addons),
+        ("AddOnDeploymentConfig", addons),
+        ("AddOnTemplate", &["v1alpha1"]),
+        ("ClusterManager", &["v1"]),
+        ("ClusterProfile", &["v1alpha1"]),
+    ];
+    let expected =
+        expected.map(|(kind, versions)| (kind.to_owned(), versions.iter().map(ToString::to_string).collect()));
+    assert_eq!(served, expected);
 }
 
 #[test]
