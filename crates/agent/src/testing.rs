@@ -40,6 +40,10 @@ impl Mock {
         self
     }
 
+    pub(crate) fn lists(&self, path: &str) -> bool {
+        self.listed.contains_key(path)
+    }
+
     pub(crate) fn client(&self) -> Client {
         let mock = self.clone();
         let answer = move |request: Request<Body>| {

@@ -14,7 +14,7 @@ use ocm_api::{
 };
 use ocm_runtime::{Controller, ControllerBuilder, Error, Requeue, Result, error::found, write};
 
-use super::{Shared, resources::Removal};
+use super::{Settings, Shared, resources::Removal};
 
 /// The longest wait between two looks at objects that are being deleted.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -50,16 +50,14 @@ impl Controller for Applied {
         let settings = self.shared.settings.clone();
         builder.watches(&self.shared.applied, move |change| {
             let record = change.object();
-            (write::is_deleting(record.as_ref()) && settings.owns(record)).then(|| record.name_any())
+            is_to_be_finalized(record, &settings).then(|| record.name_any())
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Arc<AppliedManifestWork>>> {
+        // The key may come from an earlier record of this name, whose deletion is done.
         let record = self.shared.applied.named(key);
-        Ok(record.filter(|record| {
-            write::has_finalizer(record.as_ref(), finalizers::APPLIED_MANIFEST_WORK)
-                && self.shared.settings.owns(record)
-        }))
+        Ok(record.filter(|record| is_to_be_finalized(record, &self.shared.settings)))
     }
 
     fn plan(observed: &Arc<AppliedManifestWork>, _: Timestamp) -> Vec<AppliedManifestResourceMeta> {
@@ -103,6 +101,43 @@ impl Controller for Applied {
     }
 }
 
+/// Whether the record is being deleted, and this agent has to delete what it lists.
+fn is_to_be_finalized(record: &AppliedManifestWork, settings: &Settings) -> bool {
+    write::is_deleting(record)
+        && write::has_finalizer(record, finalizers::APPLIED_MANIFEST_WORK)
+        && settings.owns(record)
+}
+
 fn recorded(record: &AppliedManifestWork) -> Vec<AppliedManifestResourceMeta> {
     record.status.as_ref().map(|status| status.applied_resources.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{testing::Mock, work::testing};
+
+    /// Whether the controller acts on a key when this is the record of that name.
+    async fn acts_on(change: Value) -> bool {
+        let mut record = json!({
+            "metadata": {"name": "hub-w", "uid": "1", "finalizers": [finalizers::APPLIED_MANIFEST_WORK],
+                "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"hubHash": "hub", "agentID": testing::AGENT, "manifestWorkName": "w"}
+        });
+        ocm_apimachinery::merge::apply(&mut record, &change);
+        let managed = Mock::default().listing(testing::RECORDS, &json!([record]));
+        let controller = Applied::new(testing::shared(&Mock::default(), &managed).await);
+        controller.observe(&"hub-w".to_owned()).await.unwrap().is_some()
+    }
+
+    #[tokio::test]
+    async fn only_a_record_of_this_agent_that_is_being_deleted_has_its_objects_deleted() {
+        assert!(acts_on(json!({})).await);
+        let live = json!({"metadata": {"uid": "2", "deletionTimestamp": null}});
+        assert!(!acts_on(live).await, "the key is left over from an earlier record of that name");
+        assert!(!acts_on(json!({"spec": {"agentID": "another"}})).await);
+        assert!(!acts_on(json!({"metadata": {"finalizers": []}})).await);
+    }
 }

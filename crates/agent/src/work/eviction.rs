@@ -178,14 +178,12 @@ impl Controller for Eviction {
 
 #[cfg(test)]
 mod tests {
-    use kube::Client;
-    use ocm_runtime::{Cache, Context, Informers};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{
         testing::{Mock, not_found},
-        work::{Settings, mapping::Mapping, resources::Resources},
+        work::testing::shared,
     };
 
     fn at(second: i64) -> Timestamp {
@@ -227,22 +225,12 @@ mod tests {
         assert_eq!(Eviction::plan(&observed(false, Some(0), NEVER), at(99_999)), Plan::Keep);
     }
 
-    fn eviction(hub: Client, managed: Client) -> Eviction {
-        Eviction::new(Shared {
-            settings: Arc::new(Settings::new("c1", "https://hub", "agent")),
-            hub: Informers::new(hub, Context::new()),
-            works: Cache::default(),
-            applied: Cache::default(),
-            resources: Resources::new(managed.clone(), Mapping::new(managed)),
-        })
-    }
-
     /// What becomes of a record whose grace period is over when the hub answers like this, and what the managed cluster
     /// is asked.
     async fn evicted(hub: (u16, Value), is_of_this_hub: bool) -> (Result<Plan>, Vec<String>) {
         let deleted = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
         let (hub, managed) = (Mock::answering(vec![hub]), Mock::answering(vec![(200, deleted)]));
-        let eviction = eviction(hub.client(), managed.client());
+        let eviction = Eviction::new(shared(&hub, &managed).await);
         let hash = if is_of_this_hub { &eviction.shared.settings.hub_hash } else { "another" };
         let name = components::applied_manifest_work_name(hash, "w");
         let mut record = AppliedManifestWork::default();

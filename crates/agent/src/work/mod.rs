@@ -26,6 +26,8 @@ mod ownership;
 mod refusal;
 mod resources;
 mod status;
+#[cfg(test)]
+mod testing;
 mod update;
 mod works;
 

@@ -9,3 +9,5 @@ mod registration;
 mod registration_rotation;
 mod registration_status;
 mod registration_world;
+mod works;
+mod works_world;

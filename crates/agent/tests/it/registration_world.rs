@@ -369,7 +369,7 @@ async fn prepare_hub(hub: &ControlPlane) -> Result<()> {
 }
 
 /// Those whose file names contain one of these.
-async fn install_crds(cluster: &ControlPlane, names: &[&str]) -> Result<()> {
+pub(crate) async fn install_crds(cluster: &ControlPlane, names: &[&str]) -> Result<()> {
     for entry in std::fs::read_dir(CRDS)? {
         let path = entry?.path();
         if names.iter().any(|name| path.to_string_lossy().contains(name)) {

@@ -66,7 +66,7 @@ impl Controller for Works {
         let prefix = components::applied_manifest_work_name(&self.shared.settings.hub_hash, "");
         builder.watches(&self.shared.applied, move |change| {
             let work = change.object().metadata.name.as_ref()?.strip_prefix(&prefix)?.to_owned();
-            matches!(change, Change::Deleted(_)).then_some(work)
+            puts_objects_at_risk(change).then_some(work)
         });
     }
 
@@ -100,5 +100,17 @@ fn concerns(change: Change<'_, ManifestWork>) -> bool {
                     && !has_finalizer(new.as_ref(), finalizers::MANIFEST_WORK))
         }
         Change::Deleted(_) => false,
+    }
+}
+
+/// Whether a change of a record leaves the work's objects without an owner, or without the finalizer that waits for them.
+fn puts_objects_at_risk(change: Change<'_, AppliedManifestWork>) -> bool {
+    match change {
+        Change::Added(_) => false,
+        Change::Updated { old, new } => {
+            let is_safe = |record: &AppliedManifestWork| has_finalizer(record, finalizers::APPLIED_MANIFEST_WORK);
+            old.metadata.uid != new.metadata.uid || (is_safe(old) && !is_safe(new))
+        }
+        Change::Deleted(_) => true,
     }
 }

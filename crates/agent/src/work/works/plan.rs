@@ -70,7 +70,7 @@ fn recorded(applied: Option<&AppliedManifestWork>) -> Vec<AppliedManifestResourc
     status.map(|status| status.applied_resources.clone()).unwrap_or_default()
 }
 
-/// The record as it should be: as it is, but with our spec; or new, with the work's labels.
+/// The record as it should be: as it is, but with our spec and finalizer; or new, with the work's labels.
 fn record(observed: &Observed) -> AppliedManifestWork {
     let settings = &observed.settings;
     let work = observed.work.name_any();
@@ -78,9 +78,11 @@ fn record(observed: &Observed) -> AppliedManifestWork {
         let mut new = AppliedManifestWork::default();
         new.metadata.name = Some(components::applied_manifest_work_name(&settings.hub_hash, &work));
         new.metadata.labels.clone_from(&observed.work.metadata.labels);
-        new.metadata.finalizers = Some(vec![finalizers::APPLIED_MANIFEST_WORK.into()]);
         new
     });
+    if !has_finalizer(&record, finalizers::APPLIED_MANIFEST_WORK) {
+        record.metadata.finalizers.get_or_insert_default().push(finalizers::APPLIED_MANIFEST_WORK.into());
+    }
     record.spec = AppliedManifestWorkSpec {
         hub_hash: settings.hub_hash.clone(),
         agent_id: settings.agent_id.clone(),

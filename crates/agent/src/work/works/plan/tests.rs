@@ -60,6 +60,7 @@ fn a_record_keeps_its_labels_and_follows_the_agents_id() {
     let Plan::Apply(plan) = plan(&observed) else { panic!("not applied") };
     assert_eq!(plan.record.metadata.labels, None);
     assert_eq!(plan.record.spec.agent_id, "agent1");
+    assert_eq!(plan.record.finalizers(), [finalizers::APPLIED_MANIFEST_WORK], "a record that has lost it gets it back");
     assert_eq!(plan.recorded.len(), 1);
 }
 

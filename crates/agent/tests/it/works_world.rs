@@ -1,0 +1,156 @@
+//! A hub and a managed cluster for the work half alone, which runs as a user with the rights that a test gives it.
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, PostParams},
+    config::KubeConfigOptions,
+};
+use ocm_agent::work::{Settings, start};
+use ocm_api::{
+    components,
+    work::v1::{AppliedManifestWork, ManifestWork},
+};
+use ocm_runtime::{
+    Context, Informers,
+    client::{Endpoint, install_crypto_provider},
+    conditions::find,
+};
+use ocm_testing::{ControlPlane, Seen, eventually, fixture, unique};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::registration_world::install_crds;
+
+/// What the agent may do on the managed cluster: everything to its records, and everything but to delete secrets.
+const RULES: [[&str; 3]; 3] = [
+    [
+        "records",
+        "*",
+        "appliedmanifestworks.work.open-cluster-management.io,appliedmanifestworks.work.open-cluster-management.io/status",
+    ],
+    ["objects", "*", "configmaps,roles.rbac.authorization.k8s.io"],
+    ["secrets", "get,create,update,patch", "secrets"],
+];
+
+/// One cluster of the hub, and the namespace of the same name on the managed cluster.
+pub(crate) struct WorkWorld {
+    pub(crate) cluster: String,
+    hub: Client,
+    pub(crate) managed: Client,
+    settings: Settings,
+    context: Context,
+}
+
+impl WorkWorld {
+    /// With a running agent.
+    pub(crate) async fn new() -> Result<Self> {
+        Self::with(|settings| settings).await
+    }
+
+    /// With a running agent that has other settings.
+    pub(crate) async fn with(change: impl Fn(Settings) -> Settings) -> Result<Self> {
+        static READY: OnceCell<()> = OnceCell::const_new();
+        install_crypto_provider();
+        let fixture = fixture::get();
+        READY.get_or_try_init(|| prepare(fixture.hub, fixture.managed1)).await?;
+        let cluster = unique("cluster");
+        fixture.hub.kubectl(&["create", "namespace", &cluster]).await?;
+        fixture.managed1.kubectl(&["create", "namespace", &cluster]).await?;
+        // An agent for each cluster, and a hub for each agent: they share the records.
+        let settings = change(Settings::new(&cluster, &format!("https://hub/{cluster}"), ""));
+        let (hub, managed) = (fixture.hub.client().await?, fixture.managed1.client().await?);
+        let mut world = Self { cluster, hub, managed, settings, context: Context::new() };
+        world.start().await?;
+        Ok(world)
+    }
+
+    /// Starts the agent, again after [`stop`](Self::stop).
+    pub(crate) async fn start(&mut self) -> Result<()> {
+        let agent = fixture::get().managed1.kubeconfig_for_user("work-agent", &["work-agents"])?;
+        let config = Config::from_custom_kubeconfig(agent, &KubeConfigOptions::default()).await?;
+        self.context = Context::new();
+        let hub = Informers::new(self.hub.clone(), self.context.clone());
+        Ok(start(&self.context, &hub, &Endpoint::new(&config)?, self.settings.clone())?)
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.context.stop().await;
+    }
+
+    pub(crate) fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.hub.clone(), &self.cluster)
+    }
+
+    pub(crate) fn records(&self) -> Api<AppliedManifestWork> {
+        Api::all(self.managed.clone())
+    }
+
+    pub(crate) fn record_name(&self, work: &str) -> String {
+        components::applied_manifest_work_name(&self.settings.hub_hash, work)
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.managed.clone(), &self.cluster)
+    }
+
+    /// A manifest in the namespace of this world.
+    pub(crate) fn manifest(&self, api_version: &str, kind: &str, name: &str) -> Value {
+        let metadata = json!({"name": name, "namespace": self.cluster});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    pub(crate) fn config_map(&self, name: &str) -> Value {
+        self.manifest("v1", "ConfigMap", name)
+    }
+
+    pub(crate) async fn create(&self, work: &str, manifests: Value) -> Result<()> {
+        self.create_with(work, json!({"workload": {"manifests": manifests}})).await
+    }
+
+    pub(crate) async fn create_with(&self, work: &str, spec: Value) -> Result<()> {
+        let work = json!({"metadata": {"name": work, "namespace": self.cluster}, "spec": spec});
+        self.works().create(&PostParams::default(), &serde_json::from_value(work)?).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete(&self, work: &str) -> Result<()> {
+        self.works().delete(work, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Waits until a condition of the present generation of a work has that status; returns its message.
+    pub(crate) async fn is(&self, work: &str, type_: &str, status: &str) -> Result<String> {
+        self.says(work, type_, status, "").await
+    }
+
+    /// Like [`is`](Self::is), and until its message contains a text.
+    pub(crate) async fn says(&self, work: &str, type_: &str, status: &str, text: &str) -> Result<String> {
+        eventually(&format!("{type_} of {work} is {status} and says {text:?}"), || async {
+            let found = self.works().get(work).await?;
+            let conditions = found.status.unwrap_or_default().conditions;
+            let condition = find(&conditions, type_).filter(|condition| {
+                condition.status == status
+                    && condition.observed_generation == found.metadata.generation
+                    && condition.message.contains(text)
+            });
+            let message = condition.map(|condition| condition.message.clone());
+            anyhow::Ok(message.map_or_else(|| Seen::NotYet(format!("{conditions:?}")), Seen::Settled))
+        })
+        .await
+    }
+}
+
+async fn prepare(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
+    install_crds(hub, &["_manifestworks"]).await?;
+    install_crds(managed, &["_appliedmanifestworks"]).await?;
+    for [name, verbs, resources] in RULES {
+        let (name, verbs) = (format!("work-agent-{name}"), format!("--verb={verbs}"));
+        let resources = format!("--resource={resources}");
+        managed.kubectl(&["create", "clusterrole", &name, &verbs, &resources]).await?;
+        let role = format!("--clusterrole={name}");
+        managed.kubectl(&["create", "clusterrolebinding", &name, &role, "--group=work-agents"]).await?;
+    }
+    Ok(())
+}
