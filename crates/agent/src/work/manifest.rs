@@ -31,7 +31,7 @@ pub(super) struct Object {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// All of it, without the uid, which is the server's to give.
+    /// All of it, without uid and owner references.
     pub object: DynamicObject,
 }
 
@@ -72,7 +72,10 @@ fn read_one(ordinal: usize, value: &Value, seen: &mut HashMap<Identity, usize>) 
 fn parse(value: &Value, kind: &GroupVersionKind, name: &str) -> Result<DynamicObject, ManifestError> {
     check(value, kind, name)?;
     let mut object = DynamicObject::deserialize(value).map_err(|error| ManifestError::Malformed(error.to_string()))?;
+    // A uid is for the server to give. Owners are objects of the hub, or of wherever the manifest was copied from:
+    // the garbage collector of the managed cluster would not find them, and delete the object.
     object.metadata.uid = None;
+    object.metadata.owner_references = None;
     Ok(object)
 }
 
@@ -220,11 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn a_uid_in_a_manifest_is_dropped() {
+    fn the_uid_and_the_owners_in_a_manifest_are_dropped() {
         let mut value = object("v1", "ConfigMap", "a");
         value["metadata"]["uid"] = json!("from-somewhere-else");
+        value["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": "elsewhere", "uid": "from-somewhere-else"}]);
         let read = items(vec![value]);
-        assert_eq!(read[0].content.as_ref().unwrap().object.metadata.uid, None);
+        let metadata = &read[0].content.as_ref().unwrap().object.metadata;
+        assert_eq!((&metadata.uid, &metadata.owner_references), (&None, &None));
     }
 
     #[test]

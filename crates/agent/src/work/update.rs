@@ -59,7 +59,7 @@ pub(super) fn to_update(
     if body.must_recreate(present, &manifest) {
         return to_create(wanted, ownership).map(|object| Change::Recreate(Box::new(object)));
     }
-    let body_changed = body.merge(&mut updated.data, &manifest.data, metadata_changed);
+    let body_changed = body.merge(&mut updated.data, &manifest, metadata_changed);
     if !metadata_changed && !body_changed {
         return Ok(Change::Nothing);
     }

@@ -1,6 +1,7 @@
 //! What is compared and written, kind by kind.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, GroupVersionKind};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -8,6 +9,10 @@ use sha2::{Digest as _, Sha256};
 use super::UpdateError;
 use crate::work::hex;
 
+/// Certificates that OpenShift adds to a ConfigMap under a key, if its manifest asks for that by a label.
+const INJECTED_BY_LABEL: (&str, &str) = ("config.openshift.io/inject-trusted-cabundle", "ca-bundle.crt");
+/// The same by an annotation.
+const INJECTED_BY_ANNOTATION: (&str, &str) = ("service.beta.openshift.io/inject-cabundle", "service-ca.crt");
 /// Annotation by which a change of a spec is noticed although the server has added defaults to it.
 const SPEC_HASH: &str = "operator.openshift.io/spec-hash";
 /// An administrator's choice of the default storage class outlives what a manifest says.
@@ -101,18 +106,19 @@ impl Body {
     }
 
     /// Merges the manifest's body into the object's; returns whether anything changed.
-    pub(super) fn merge(self, present: &mut Value, manifest: &Value, metadata_changed: bool) -> bool {
+    pub(super) fn merge(self, present: &mut Value, manifest: &DynamicObject, metadata_changed: bool) -> bool {
+        let body = &manifest.data;
         match self {
             Self::Ignored | Self::CsiDriver => false,
-            Self::Sections(sections) => replace_sections(present, manifest, sections),
-            Self::Service => merge_service(present, manifest, metadata_changed),
+            Self::Sections(sections) => replace_sections(present, body, sections),
+            Self::Service => merge_service(present, body, metadata_changed),
             Self::ConfigMap => merge_config_map(present, manifest),
-            Self::Secret => merge_secret(present, manifest),
-            Self::ClusterRole => merge_cluster_role(present, manifest),
-            Self::Binding => replace_sections(present, manifest, &["subjects", "roleRef"]),
-            Self::StorageClass => merge_storage_class(present, manifest),
-            Self::WebhookConfiguration => merge_webhooks(present, manifest),
-            Self::Whole => replace_whole(present, manifest),
+            Self::Secret => merge_secret(present, body),
+            Self::ClusterRole => merge_cluster_role(present, body),
+            Self::Binding => replace_sections(present, body, &["subjects", "roleRef"]),
+            Self::StorageClass => merge_storage_class(present, body),
+            Self::WebhookConfiguration => merge_webhooks(present, body),
+            Self::Whole => replace_whole(present, body),
         }
     }
 }
@@ -185,18 +191,26 @@ fn merge_service(present: &mut Value, manifest: &Value, metadata_changed: bool) 
     differs
 }
 
-/// Two certificates that OpenShift puts into config maps are not a manifest's to remove.
-fn merge_config_map(present: &mut Value, manifest: &Value) -> bool {
-    let mut data = manifest.get("data").cloned();
-    for injected in ["ca-bundle.crt", "service-ca.crt"] {
-        let certificate = present.get("data").and_then(|data| data.get(injected)).cloned();
+/// Keeps the certificates whose injection the manifest asks for, and which it does not contain itself.
+fn merge_config_map(present: &mut Value, manifest: &DynamicObject) -> bool {
+    let mut data = manifest.data.get("data").cloned();
+    for key in injected_keys(&manifest.metadata) {
+        let certificate = present.get("data").and_then(|data| data.get(key)).cloned();
         // What is not an object is for the API server to refuse.
         let map = data.get_or_insert_with(|| json!({})).as_object_mut();
         if let (Some(certificate), Some(map)) = (certificate, map) {
-            map.entry(injected).or_insert(certificate);
+            map.entry(key).or_insert(certificate);
         }
     }
-    set(present, "data", data) | set(present, "binaryData", manifest.get("binaryData").cloned())
+    set(present, "data", data) | set(present, "binaryData", manifest.data.get("binaryData").cloned())
+}
+
+fn injected_keys(metadata: &ObjectMeta) -> impl Iterator<Item = &'static str> {
+    let sources = [(&metadata.labels, INJECTED_BY_LABEL), (&metadata.annotations, INJECTED_BY_ANNOTATION)];
+    sources.into_iter().filter_map(|(map, (request, key))| {
+        let requested = map.as_ref().and_then(|map| map.get(request)).is_some_and(|value| value == "true");
+        requested.then_some(key)
+    })
 }
 
 fn secret_type(data: &Value) -> &str {

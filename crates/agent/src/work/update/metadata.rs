@@ -13,17 +13,7 @@ const REMOVAL: char = '-';
 pub(super) fn merge(present: &mut ObjectMeta, manifest: &ObjectMeta, ownership: &Ownership) -> bool {
     let labels = merge_map(&mut present.labels, manifest.labels.as_ref());
     let annotations = merge_map(&mut present.annotations, manifest.annotations.as_ref());
-    let before = present.owner_references.clone().unwrap_or_default();
-    let mut owners = before.clone();
-    for reference in manifest.owner_references.iter().flatten() {
-        owners = ownership::merged(&owners, &Ownership::Owned(reference.clone()));
-    }
-    let owners = ownership::merged(&owners, ownership);
-    let owned = owners != before;
-    if owned {
-        present.owner_references = Some(owners);
-    }
-    labels | annotations | owned
+    labels | annotations | own(present, ownership)
 }
 
 fn merge_map(present: &mut Option<BTreeMap<String, String>>, wanted: Option<&BTreeMap<String, String>>) -> bool {
@@ -47,11 +37,13 @@ pub(super) fn strip_removals(metadata: &mut ObjectMeta) {
     }
 }
 
-/// Sets our owner reference on an object to be created, if the work owns it.
-pub(super) fn own(metadata: &mut ObjectMeta, ownership: &Ownership) {
+/// Sets or removes our owner reference; returns whether that changed anything.
+pub(super) fn own(metadata: &mut ObjectMeta, ownership: &Ownership) -> bool {
     let present = metadata.owner_references.clone().unwrap_or_default();
     let owners = ownership::merged(&present, ownership);
-    if owners != present {
+    let changed = owners != present;
+    if changed {
         metadata.owner_references = Some(owners);
     }
+    changed
 }

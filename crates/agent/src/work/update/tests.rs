@@ -102,12 +102,35 @@ fn the_body_of_pods_namespaces_and_service_accounts_is_never_updated() {
 }
 
 #[test]
-fn a_config_map_loses_keys_that_its_manifest_lost_but_keeps_injected_certificates() {
-    let additions = json!({"data": {"ca-bundle.crt": "injected"}, "immutable": false});
+fn a_config_map_loses_keys_that_its_manifest_lost() {
+    let additions = json!({"data": {"ca-bundle.crt": "old", "service-ca.crt": "old"}, "immutable": false});
     let old = present(object("v1", "ConfigMap", json!({"data": {"a": "1", "b": "2"}})), additions);
     let new = updated(&old, object("v1", "ConfigMap", json!({"data": {"a": "1"}})));
-    assert_eq!(new["data"], json!({"a": "1", "ca-bundle.crt": "injected"}));
+    assert_eq!(new["data"], json!({"a": "1"}));
     assert_eq!(new["immutable"], false, "sections that the manifest is not about stay");
+}
+
+#[test]
+fn a_config_map_keeps_the_certificates_whose_injection_its_manifest_asks_for() {
+    for (section, request, key) in [
+        ("labels", "config.openshift.io/inject-trusted-cabundle", "ca-bundle.crt"),
+        ("annotations", "service.beta.openshift.io/inject-cabundle", "service-ca.crt"),
+    ] {
+        let manifest = |value: &str, data: Value| {
+            object("v1", "ConfigMap", json!({"metadata": {section: {request: value}}, "data": data}))
+        };
+        let injected = json!({"data": {"ca-bundle.crt": "injected", "service-ca.crt": "injected"}});
+        let old = present(manifest("true", json!({"a": "1"})), injected);
+        let new = updated(&old, manifest("true", json!({"a": "2"})));
+        assert_eq!(new["data"], json!({"a": "2", key: "injected"}), "the other key was not asked for");
+        let old = present(manifest("true", json!({"a": "1"})), json!({"data": {key: "injected"}}));
+        assert_eq!(change(&old, manifest("true", json!({"a": "1"}))), Change::Nothing);
+        assert_eq!(updated(&old, manifest("false", json!({"a": "1"})))["data"], json!({"a": "1"}));
+        assert_eq!(
+            updated(&old, manifest("true", json!({"a": "1", key: "own"})))["data"],
+            json!({"a": "1", key: "own"})
+        );
+    }
 }
 
 #[test]
