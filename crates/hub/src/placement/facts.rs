@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time};
 use kube::ResourceExt as _;
 use ocm_api::cluster::v1::{ManagedCluster, ManagedClusterStatus, Taint};
 use ocm_apimachinery::quantity;
@@ -37,19 +38,28 @@ pub(crate) struct Allocatable {
 }
 
 impl Cluster {
-    /// What a cluster says; its sets are for those to say who know them.
-    pub(crate) fn of(cluster: &ManagedCluster) -> Self {
+    /// What a cluster says; its sets are for those to say who know them. `known` are the taints it had until `now`.
+    pub(crate) fn of(cluster: &ManagedCluster, known: &[Taint], now: Timestamp) -> Self {
         let status = cluster.status.as_ref();
         let claims = status.iter().flat_map(|status| &status.cluster_claims);
         Self {
             labels: cluster.labels().clone(),
             claims: claims.map(|claim| (claim.name.clone(), claim.value.clone())).collect(),
-            taints: cluster.spec.taints.clone(),
+            taints: cluster.spec.taints.iter().map(|taint| dated(taint, known, now)).collect(),
             allocatable: status.map(Allocatable::of).unwrap_or_default(),
             sets: Vec::new(),
             is_leaving: write::is_deleting(cluster),
         }
     }
+}
+
+/// The taint with the time from which a toleration counts. Without `timeAdded`, that is when the hub first saw the taint: as
+/// a time long ago, it would end every toleration at once.
+fn dated(taint: &Taint, known: &[Taint], now: Timestamp) -> Taint {
+    let is_same =
+        |known: &&Taint| (&known.key, &known.value, &known.effect) == (&taint.key, &taint.value, &taint.effect);
+    let first_seen = || known.iter().find(is_same).and_then(|known| known.time_added.clone());
+    Taint { time_added: taint.time_added.clone().or_else(first_seen).or(Some(Time(now))), ..taint.clone() }
 }
 
 impl Allocatable {

@@ -33,13 +33,14 @@ pub fn decide(
     clusters: Vec<ManagedCluster>,
 ) -> Option<PlacementStatus> {
     let (index, key, placement) = (Index::default(), ObjectKey::of(&placement), Arc::new(placement));
+    let now = Timestamp::from_second(NOW).unwrap_or_default();
     index.set(Change::Added(&Arc::new(ManagedClusterSet::new("set", set))));
     let binding = ManagedClusterSetBinding::new(&key.namespace, "set", ManagedClusterSetBindingSpec::default());
     index.binding(Change::Added(&Arc::new(binding)));
     for cluster in clusters {
-        index.cluster(Change::Added(&Arc::new(cluster)));
+        index.cluster(Change::Added(&Arc::new(cluster)), now);
     }
     index.placement(Change::Added(&placement));
     let scene = index.scene(&key).filter(|scene| !scene.rules.is_off)?;
-    Some(plan(&Observed { placement, scene }, Timestamp::from_second(NOW).unwrap_or_default()).status)
+    Some(plan(&Observed { placement, scene }, now).status)
 }

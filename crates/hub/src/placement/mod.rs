@@ -16,6 +16,7 @@ mod group;
 mod held;
 mod index;
 mod plan;
+mod planning;
 #[cfg(test)]
 mod properties;
 mod rules;
@@ -39,8 +40,8 @@ use ocm_api::{
     components::PLACEMENT_CONTROLLER,
 };
 use ocm_runtime::{
-    Cache, Context, Controller, ControllerBuilder, ObjectKey, Requeue, events::EventRecorder, informer::WatchFilter,
-    write,
+    Cache, Clock, Context, Controller, ControllerBuilder, ObjectKey, Requeue, events::EventRecorder,
+    informer::WatchFilter, write,
 };
 
 use self::{
@@ -48,6 +49,7 @@ use self::{
     events::Teller,
     index::Index,
     plan::{Observed, Plan, Step},
+    planning::{PlanningGuard, PlanningLock},
 };
 use crate::{
     caches,
@@ -69,12 +71,22 @@ pub(crate) struct PlacementController {
     placements: Cache<Placement>,
     decisions: Cache<PlacementDecision>,
     index: Index,
+    planning: PlanningLock,
+    clock: Clock,
+}
+
+/// A placement whose turn it is to be planned.
+#[derive(Debug)]
+pub(crate) struct InPlanning {
+    observed: Observed,
+    guard: PlanningGuard,
 }
 
 impl PlacementController {
     pub(crate) fn new(context: &Context, parts: &HubContext) -> Self {
         let (watches, clock) = (&parts.informers, context.clock().clone());
-        let recorder = EventRecorder::new(parts.client.clone(), clock, PLACEMENT_CONTROLLER, &parts.config.host);
+        let recorder =
+            EventRecorder::new(parts.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &parts.config.host);
         Self {
             teller: Teller::new(context, recorder),
             clusters: caches::clusters(watches),
@@ -83,6 +95,8 @@ impl PlacementController {
             placements: watches.all(WatchFilter::all()),
             decisions: watches.all(WatchFilter::all()),
             index: Index::default(),
+            planning: PlanningLock::default(),
+            clock,
             parts: parts.clone(),
         }
     }
@@ -91,7 +105,7 @@ impl PlacementController {
 impl Controller for PlacementController {
     const NAME: &'static str = "placement";
     type Key = ObjectKey;
-    type Observed = Observed;
+    type Observed = InPlanning;
     type Plan = Plan;
     type Applied = Plan;
     type Error = Error;
@@ -103,8 +117,8 @@ impl Controller for PlacementController {
             move |change| index.set(change)
         });
         builder.watches(&self.clusters, {
-            let index = index();
-            move |change| index.cluster(change)
+            let (index, clock) = (index(), self.clock.clone());
+            move |change| index.cluster(change, clock.now())
         });
         builder.watches(&self.bindings, {
             let index = index();
@@ -120,18 +134,20 @@ impl Controller for PlacementController {
         });
     }
 
-    async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
+    async fn observe(&self, key: &ObjectKey) -> Result<Option<InPlanning>> {
+        let guard = self.planning.acquire().await;
         let (Some(placement), Some(scene)) = (self.placements.get(key), self.index.scene(key)) else { return Ok(None) };
-        Ok((!scene.rules.is_off).then_some(Observed { placement, scene }))
+        Ok((!scene.rules.is_off).then_some(InPlanning { observed: Observed { placement, scene }, guard }))
     }
 
-    fn plan(observed: &Observed, now: Timestamp) -> Plan {
-        plan::plan(observed, now)
+    fn plan(planned: &InPlanning, now: Timestamp) -> Plan {
+        plan::plan(&planned.observed, now)
     }
 
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
-        let placement = &observed.placement;
+    async fn apply(&self, planned: &InPlanning, plan: Plan) -> Result<Plan> {
+        let placement = &planned.observed.placement;
         self.index.expect(&ObjectKey::of(placement.as_ref()), plan.wanted.clone(), plan.status.clone());
+        planned.guard.release();
         let mut done = Vec::new();
         let written = self.write_decisions(placement, &plan.steps, &mut done).await;
         // Told even when the rest fails: the next try finds this done.
@@ -139,8 +155,8 @@ impl Controller for PlacementController {
         written.map(|()| plan)
     }
 
-    async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Requeue> {
-        self.write_status(&observed.placement, plan.status).await?;
+    async fn report(&self, planned: &InPlanning, plan: Plan, _: Timestamp) -> Result<Requeue> {
+        self.write_status(&planned.observed.placement, plan.status).await?;
         let again = plan.again.and_then(|after| Duration::try_from(after).ok());
         Ok(again.map_or(Requeue::OnChange, Requeue::After))
     }

@@ -23,7 +23,7 @@ use super::{
 /// longer does.
 #[derive(Clone, Debug)]
 enum Event {
-    Comes { name: usize, is_prod: bool, is_special: bool, effect: Option<&'static str> },
+    Comes { name: usize, is_prod: bool, is_special: bool, effect: Option<&'static str>, is_dated: bool },
     Goes { name: usize },
     Set { is_special: bool, is_there: bool },
     Binding { is_special: bool, is_there: bool },
@@ -53,8 +53,9 @@ enum Tolerated {
 
 fn event() -> impl Strategy<Value = Event> {
     let effect = option::of(prop::sample::select(vec!["NoSelect", "PreferNoSelect", "NoSelectIfNew"]));
-    let comes = (0..5_usize, any::<bool>(), any::<bool>(), effect)
-        .prop_map(|(name, is_prod, is_special, effect)| Event::Comes { name, is_prod, is_special, effect });
+    let comes = (0..5_usize, any::<bool>(), any::<bool>(), effect, any::<bool>()).prop_map(
+        |(name, is_prod, is_special, effect, is_dated)| Event::Comes { name, is_prod, is_special, effect, is_dated },
+    );
     let switch = || (any::<bool>(), any::<bool>());
     prop_oneof![
         8 => comes,
@@ -170,15 +171,21 @@ fn set_of(is_special: bool) -> ManagedClusterSet {
 /// Lets it happen; how many placements it concerns.
 fn happen(world: &mut World, there: &mut There, asked: &Asked, event: &Event) -> usize {
     match event {
-        Event::Comes { name, is_prod, is_special, effect } => {
+        Event::Comes { name, is_prod, is_special, effect, is_dated } => {
             let name = format!("c{name}");
             let mut new = cluster(&name, &[("env", if *is_prod { "prod" } else { "dev" })]);
             if *is_special {
                 new.labels_mut().insert(CLUSTER_SET.into(), "special".into());
             }
             let mut new = effect.map_or(new.clone(), |effect| tainted(new, "t", effect));
-            new.spec.taints.iter_mut().for_each(|taint| taint.time_added = Some(Time(at(there.now))));
+            let before = there.clusters.get(&name).map(|before| before.spec.taints.clone()).unwrap_or_default();
+            for taint in &mut new.spec.taints {
+                let known = before.iter().find(|known| !is_dated && known.effect == taint.effect);
+                taint.time_added = known.map_or(Some(Time(at(there.now))), |known| known.time_added.clone());
+            }
             there.clusters.insert(name, new.clone());
+            new.spec.taints.iter_mut().filter(|_| !is_dated).for_each(|taint| taint.time_added = None);
+            world.now = there.now;
             world.cluster(new).len()
         }
         Event::Goes { name } => {

@@ -34,6 +34,8 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) index: Index,
+    /// Seconds after the beginning at which the next change of a cluster is seen.
+    pub(crate) now: i64,
     clusters: std::collections::BTreeMap<String, Arc<ManagedCluster>>,
     sets: std::collections::BTreeMap<String, Arc<ManagedClusterSet>>,
     placements: std::collections::BTreeMap<String, Arc<Placement>>,
@@ -41,20 +43,20 @@ pub(crate) struct World {
 }
 
 macro_rules! teller {
-    ($(#[$doc:meta])* $tell:ident, $forget:ident, $objects:ident, $index:ident, $kind:ty) => {
+    ($(#[$doc:meta])* $tell:ident, $forget:ident, $objects:ident, $index:ident, $kind:ty $(, $now:ident)?) => {
         $(#[$doc])*
         pub(crate) fn $tell(&mut self, object: $kind) -> Vec<ObjectKey> {
             let new = Arc::new(object);
             match self.$objects.insert(new.name_any(), new.clone()) {
-                Some(old) => self.index.$index(Change::Updated { old: &old, new: &new }).into_iter().collect(),
-                None => self.index.$index(Change::Added(&new)).into_iter().collect(),
+                Some(old) => self.index.$index(Change::Updated { old: &old, new: &new } $(, at(self.$now))?).into_iter().collect(),
+                None => self.index.$index(Change::Added(&new) $(, at(self.$now))?).into_iter().collect(),
             }
         }
 
         /// The object of that name is gone; the placements concerned.
         pub(crate) fn $forget(&mut self, name: &str) -> Vec<ObjectKey> {
             let old = self.$objects.remove(name).unwrap();
-            self.index.$index(Change::Deleted(&old)).into_iter().collect()
+            self.index.$index(Change::Deleted(&old) $(, at(self.$now))?).into_iter().collect()
         }
     };
 }
@@ -79,7 +81,7 @@ impl World {
 
     teller!(
         /// A cluster comes or changes; the placements concerned.
-        cluster, no_cluster, clusters, cluster, ManagedCluster
+        cluster, no_cluster, clusters, cluster, ManagedCluster, now
     );
     teller!(
         /// A set comes or changes; the placements concerned.

@@ -39,6 +39,33 @@ async fn decisions_that_somebody_deletes_or_edits_are_put_right_and_go_with_thei
 }
 
 #[tokio::test]
+async fn placements_that_are_decided_at_the_same_time_spread_over_the_clusters() -> Result<()> {
+    const COUNT: usize = 8;
+    let fleet = Fleet::unbound().await?;
+    fleet.create_set(json!({})).await?;
+    let mut clusters = Vec::new();
+    for _ in 0..COUNT {
+        clusters.push(fleet.cluster(&[]).await?);
+    }
+    let names: Vec<_> = (0..COUNT).map(|index| format!("p{index}")).collect();
+    for name in &names {
+        fleet.place(name, json!({"numberOfClusters": 1})).await?;
+        fleet.wait_for_reason(name, "False NoManagedClusterSetBindings").await?;
+    }
+    // Now all of them have something to choose from, at once.
+    fleet.bind(&fleet.set).await?;
+    let mut chosen = Vec::new();
+    for name in &names {
+        fleet.wait_for_reason(name, "True AllDecisionsScheduled").await?;
+        chosen.extend(fleet.decided(name).await?);
+    }
+    chosen.sort_unstable();
+    clusters.sort_unstable();
+    assert_eq!(chosen, clusters);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_placement_with_the_annotation_is_left_alone() -> Result<()> {
     let fleet = Fleet::new().await?;
     let one = fleet.cluster(&[]).await?;

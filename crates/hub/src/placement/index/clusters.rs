@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use ocm_api::cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet};
 use ocm_runtime::error::chain;
 
@@ -55,9 +56,15 @@ type BeforeAndAfter = (Option<Arc<Cluster>>, Option<Arc<Cluster>>);
 
 impl Fleet {
     /// Takes in a cluster, or that it is gone; how it was and is, unless nothing that counts has changed.
-    pub(super) fn take(&mut self, name: &str, cluster: Option<&ManagedCluster>) -> Option<BeforeAndAfter> {
-        let new = cluster.map(|cluster| Arc::new(self.with_sets(Cluster::of(cluster))));
+    pub(super) fn take(
+        &mut self,
+        name: &str,
+        cluster: Option<&ManagedCluster>,
+        now: Timestamp,
+    ) -> Option<BeforeAndAfter> {
         let old = self.clusters.get(name).cloned();
+        let known = old.as_ref().map(|old| old.taints.as_slice()).unwrap_or_default();
+        let new = cluster.map(|cluster| Arc::new(self.with_sets(Cluster::of(cluster, known, now))));
         if old == new {
             return None;
         }

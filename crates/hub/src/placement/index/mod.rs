@@ -15,6 +15,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use jiff::Timestamp;
 use kube::ResourceExt as _;
 use ocm_api::cluster::{
     v1::ManagedCluster,
@@ -85,12 +86,12 @@ impl Index {
     }
 
     /// Takes in a change of a cluster; the placements it can affect.
-    pub(crate) fn cluster(&self, change: Change<'_, ManagedCluster>) -> Vec<ObjectKey> {
+    pub(crate) fn cluster(&self, change: Change<'_, ManagedCluster>, now: Timestamp) -> Vec<ObjectKey> {
         let cluster = change.object();
         let new = (!matches!(change, Change::Deleted(_))).then(|| cluster.as_ref());
         let mut state = self.lock();
         let name = cluster.name_any();
-        match state.fleet.take(&name, new) {
+        match state.fleet.take(&name, new, now) {
             Some((old, new)) => state.affected_by_cluster(&name, old.as_deref(), new.as_deref()),
             None => Vec::new(),
         }

@@ -90,10 +90,10 @@ impl Tolerated {
             && self.value.as_deref().is_none_or(|value| value == taint.value.as_deref().unwrap_or_default())
     }
 
-    /// Until when; `None` when that is over. A taint of unknown age is as old as can be.
+    /// Until when; `None` when that is over. The time of a taint that has no `timeAdded` has not begun to run.
     fn until(&self, taint: &Taint, now: Timestamp) -> Option<Until> {
-        let Some(limit) = self.limit else { return Some(Until::Forever) };
-        let end = taint.time_added.as_ref()?.0.saturating_add(limit).unwrap_or(Timestamp::MAX);
+        let (Some(limit), Some(added)) = (self.limit, &taint.time_added) else { return Some(Until::Forever) };
+        let end = added.0.saturating_add(limit).unwrap_or(Timestamp::MAX);
         (now < end).then_some(Until::Then(end))
     }
 }
@@ -166,8 +166,8 @@ mod tests {
         assert!(limited.may_expire());
         assert_eq!(limited.tolerate(&taints, false, at(59)), Until::Then(at(60)));
         assert_eq!(limited.tolerate(&taints, false, at(60)), Until::Now);
-        let ageless = Taint { time_added: None, ..taints[0].clone() };
-        assert_eq!(limited.tolerate(&[ageless], false, at(0)), Until::Now);
+        let undated = Taint { time_added: None, ..taints[0].clone() };
+        assert_eq!(limited.tolerate(&[undated], false, at(60)), Until::Forever);
     }
 
     #[test]

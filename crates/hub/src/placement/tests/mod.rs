@@ -208,6 +208,61 @@ fn a_toleration_with_a_time_limit_is_looked_at_again_when_it_ends() {
 }
 
 #[test]
+fn a_taint_without_a_time_counts_from_when_it_was_first_seen() {
+    let mut world = world(1);
+    let tolerate = json!({"tolerations": [{"key": "sick", "operator": "Exists", "tolerationSeconds": 60}]});
+    settle(&mut world, tolerate);
+    let mut sick = tainted(cluster("c000", &[]), "sick", "NoSelect");
+    sick.spec.taints[0].time_added = None;
+    world.now = 100;
+    assert_eq!(world.cluster(sick.clone()).len(), 1);
+    assert_eq!(world.settle("p", at(100)).again.unwrap().as_secs(), 60);
+    assert_eq!(world.decided("p"), ["c000"], "it is not evicted at once");
+    world.now = 130;
+    sick.metadata.labels = Some([("other".to_owned(), "change".to_owned())].into());
+    world.cluster(sick);
+    assert_eq!(world.settle("p", at(159)).again.unwrap().as_secs(), 1, "another change does not extend it");
+    world.settle("p", at(160));
+    assert_eq!(world.decided("p"), [""; 0]);
+}
+
+/// The clusters that the first decision of a plan lists.
+fn listed(plan: &Plan) -> Vec<&str> {
+    plan.wanted[0].clusters.iter().map(|name| &**name).collect()
+}
+
+#[tokio::test]
+async fn placements_that_are_planned_at_the_same_time_choose_as_if_one_after_another() {
+    use crate::placement::{planning::PlanningLock, testing::key};
+
+    let mut world = world(16);
+    let names: Vec<_> = (0..16).map(|index| format!("p{index}")).collect();
+    for name in &names {
+        world.placement(placement(name, json!({"numberOfClusters": 1})));
+    }
+    let (world, lock) = (std::sync::Arc::new(world), PlanningLock::default());
+    // Every task has its snapshot before any of them goes on, unless the lock keeps it from that.
+    let plans = names.into_iter().map(|name| {
+        let (world, lock) = (world.clone(), lock.clone());
+        tokio::spawn(async move {
+            let guard = lock.acquire().await;
+            let plan = world.plan(&name, at(0));
+            tokio::task::yield_now().await;
+            world.index.expect(&key(&name), plan.wanted.clone(), plan.status.clone());
+            guard.release();
+            plan
+        })
+    });
+    let mut chosen = Vec::new();
+    for plan in plans.collect::<Vec<_>>() {
+        chosen.extend(listed(&plan.await.unwrap()).into_iter().map(str::to_owned));
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    assert_eq!(chosen.len(), 16, "{chosen:?}");
+}
+
+#[test]
 fn a_taint_against_newcomers_spares_the_clusters_that_are_in() {
     let mut world = world(1);
     settle(&mut world, json!({}));
