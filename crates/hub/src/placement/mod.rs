@@ -46,7 +46,7 @@ use ocm_runtime::{
 
 use self::{
     apply::{Done, Writer},
-    events::Teller,
+    events::EventQueue,
     index::Index,
     plan::{Observed, Plan, Step},
     planning::{PlanningGuard, PlanningLock},
@@ -64,7 +64,7 @@ pub(crate) const WORKERS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct PlacementController {
     parts: HubContext,
-    teller: Teller,
+    events: EventQueue,
     clusters: Cache<ManagedCluster>,
     sets: Cache<ManagedClusterSet>,
     bindings: Cache<ManagedClusterSetBinding>,
@@ -88,7 +88,7 @@ impl PlacementController {
         let recorder =
             EventRecorder::new(parts.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &parts.config.host);
         Self {
-            teller: Teller::new(context, recorder),
+            events: EventQueue::start(context, &recorder),
             clusters: caches::clusters(watches),
             sets: caches::sets(watches),
             bindings: caches::set_bindings(watches),
@@ -150,8 +150,8 @@ impl Controller for PlacementController {
         planned.guard.release();
         let mut done = Vec::new();
         let written = self.write_decisions(placement, &plan.steps, &mut done).await;
-        // Told even when the rest fails: the next try finds this done.
-        self.teller.tell(placement.clone(), done, &plan.scores);
+        // Also when the rest fails: the next try finds this done.
+        self.events.add(placement, &done, &plan.scores);
         written.map(|()| plan)
     }
 
