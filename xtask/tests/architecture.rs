@@ -77,7 +77,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "ocm-hub",
-        allowed: &["ocm-runtime", "ocm-apimachinery", "ocm-api"],
+        // The manager of add-ons that are templates is built on the SDK, as other people's managers are.
+        allowed: &["ocm-addon", "ocm-runtime", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
         why: "hub and agent meet only through the API, as OCM's own do with ours",
