@@ -9,6 +9,8 @@
 //! | `registration` | letting clusters in, watching over them, cleaning up after them |
 //! | `addon` | installing add-ons on the clusters that placements choose |
 //! | `placement` | choosing clusters |
+//! | [`decisions`] | what placements have chosen, for everything that follows placements |
+//! | [`rollout`] | which of the chosen clusters get a change now; pure |
 //! | [`controllers`] | the table of controllers, and choosing among them |
 //! | [`feature_gates`] | the gates a hub knows |
 //! | [`webhook`] | the server that API servers ask to convert add-ons |
@@ -23,10 +25,12 @@ mod caches;
 mod cluster_writer;
 mod context;
 pub mod controllers;
+pub mod decisions;
 mod error;
 pub mod feature_gates;
 mod placement;
 mod registration;
+pub mod rollout;
 mod set_selector;
 #[cfg(test)]
 mod testing;
