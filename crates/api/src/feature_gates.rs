@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use GateSet::{HubRegistration, HubWork, SpokeRegistration, SpokeWork};
+use GateSet::{HubAddonManager, HubPlacement, HubRegistration, HubWork, SpokeRegistration, SpokeWork};
 use Stage::{Alpha, Beta};
 
 /// Who a gate belongs to. Some names exist in two sets, with values of their own.
@@ -13,6 +13,10 @@ pub enum GateSet {
     HubRegistration,
     /// The hub's work controllers and webhooks.
     HubWork,
+    /// The hub's add-on manager.
+    HubAddonManager,
+    /// The hub's placement controller.
+    HubPlacement,
     /// The registration part of the agent.
     SpokeRegistration,
     /// The work part of the agent.
@@ -26,6 +30,16 @@ pub enum Stage {
     Alpha,
     /// Here to stay; all of this stage together are switched by `AllBeta`.
     Beta,
+}
+
+impl Stage {
+    /// The name that switches every gate of this stage.
+    pub const fn switch(self) -> &'static str {
+        match self {
+            Self::Alpha => ALL_ALPHA,
+            Self::Beta => ALL_BETA,
+        }
+    }
 }
 
 impl fmt::Display for Stage {
@@ -75,6 +89,10 @@ pub const CLUSTER_CLAIM: &str = "ClusterClaim";
 pub const CLUSTER_PROPERTY: &str = "ClusterProperty";
 /// Registration and leases of add-ons.
 pub const ADDON_MANAGEMENT: &str = "AddonManagement";
+/// Decisions in the form of the multi-cluster SIG.
+pub const SIG_PLACEMENT_DECISION: &str = "SIGPlacementDecision";
+/// A server that explains placements.
+pub const PLACEMENT_DEBUG_SERVER: &str = "PlacementDebugServer";
 /// Choosing among several hubs.
 pub const MULTIPLE_HUBS: &str = "MultipleHubs";
 /// Checking works without an executor too.
@@ -107,6 +125,9 @@ pub const ALL: &[Gate] = &[
     gate(HubWork, MANIFEST_WORK_REPLICA_SET, false, Alpha, "serve ManifestWorkReplicaSets"),
     gate(HubWork, CLOUD_EVENTS_DRIVERS, false, Alpha, "allow work drivers mqtt and grpc"),
     gate(HubWork, CLEAN_UP_COMPLETED_MANIFEST_WORK, false, Alpha, "delete completed works"),
+    gate(HubAddonManager, ADDON_MANAGEMENT, true, Beta, "install add-ons"),
+    gate(HubPlacement, SIG_PLACEMENT_DECISION, false, Alpha, "write decisions in the form of the multi-cluster SIG"),
+    gate(HubPlacement, PLACEMENT_DEBUG_SERVER, false, Alpha, "serve explanations of placements"),
     gate(SpokeWork, EXECUTOR_VALIDATING_CACHES, false, Alpha, "cache the outcome of executor checks"),
     gate(SpokeWork, RAW_FEEDBACK_JSON_STRING, false, Alpha, "report feedback values that are objects or lists"),
 ];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ocm_api::{
-    feature_gates::{DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP},
+    feature_gates::{ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP},
     leases,
 };
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
@@ -247,7 +247,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         name: InstallationController::NAME,
         component: ADDON,
         summary: "installs add-ons where placements want them, owns them, and says how each comes along",
-        gate: None,
+        gate: Some(ADDON_MANAGEMENT),
         watches: &[
             "clustermanagementaddons",
             "managedclusteraddons",
@@ -264,7 +264,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         name: ProgressionController::NAME,
         component: ADDON,
         summary: "says how the installation of add-ons goes on the clusters of placements",
-        gate: None,
+        gate: Some(ADDON_MANAGEMENT),
         watches: &["clustermanagementaddons", "managedclusteraddons", "placements", "placementdecisions"],
         writes: &["clustermanagementaddons/status (installProgressions)"],
         source: "addon/progression",
@@ -274,7 +274,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         name: AnnotationsController::NAME,
         component: ADDON,
         summary: "carries annotations of clusters to their add-ons",
-        gate: None,
+        gate: Some(ADDON_MANAGEMENT),
         watches: &["managedclusters", "managedclusteraddons", "clustermanagementaddons"],
         writes: &["managedclusteraddons (annotations)"],
         source: "addon/annotations.rs",

@@ -1,10 +1,14 @@
 //! The feature gates that a hub process knows.
 
-use ocm_api::feature_gates::{self, DEFAULT_CLUSTER_SET, GateSet, RESOURCE_CLEANUP};
+use ocm_api::feature_gates::{self, ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, GateSet, RESOURCE_CLEANUP};
 use ocm_runtime::feature_gates::Known;
 
 /// Gates whose feature is here.
-const BUILT: [&str; 2] = [DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP];
+const BUILT: [&str; 3] = [ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP];
+
+/// The sets of OCM's commands whose place a hub takes.
+const SETS: [GateSet; 4] =
+    [GateSet::HubRegistration, GateSet::HubWork, GateSet::HubAddonManager, GateSet::HubPlacement];
 
 /// Every gate of the hub's registration and work controllers, in the form [`ocm_runtime::feature_gates`] reads.
 ///
@@ -12,8 +16,13 @@ const BUILT: [&str; 2] = [DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP];
 /// [`not_built`](ocm_runtime::feature_gates::FeatureGates::not_built).
 #[must_use]
 pub fn known() -> Vec<Known> {
-    let gates = [GateSet::HubRegistration, GateSet::HubWork].into_iter().flat_map(feature_gates::of);
-    gates.map(|gate| Known { name: gate.name, default: gate.default, built: BUILT.contains(&gate.name) }).collect()
+    let gates = SETS.into_iter().flat_map(feature_gates::of);
+    gates
+        .map(|gate| {
+            let built = BUILT.contains(&gate.name);
+            Known { name: gate.name, default: gate.default, stage: gate.stage.switch(), built }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ pub struct Known {
     pub name: &'static str,
     /// Whether it is on when nobody says otherwise.
     pub default: bool,
+    /// The name that switches all gates of its stage, such as `AllAlpha`.
+    pub stage: &'static str,
     /// Whether what it switches is built; if not, switching it on only earns a warning.
     pub built: bool,
 }
@@ -43,28 +45,29 @@ impl FeatureGates {
     /// # Errors
     /// [`GateError`] for a name that is not in `known` and for a value that is neither.
     pub fn parse(known: &[Known], given: &[String]) -> Result<Self, GateError> {
-        let mut gates = Self {
-            on: known.iter().map(|gate| (gate.name, gate.default && gate.built)).collect(),
-            not_built: Vec::new(),
-        };
-        for text in given.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
-            let (name, value) = text.split_once('=').ok_or_else(|| GateError::Malformed(text.into()))?;
-            let on = parse_bool(value.trim()).ok_or_else(|| GateError::Malformed(text.into()))?;
-            gates.switch(known, name.trim(), on)?;
+        let given = given.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+        let switches = given.map(switch).collect::<Result<Vec<_>, _>>()?;
+        // A gate that is named itself has the last word over its stage, in whatever order they are given.
+        let (stages, names): (Vec<_>, Vec<_>) =
+            switches.into_iter().partition(|(name, _)| known.iter().any(|gate| gate.stage == *name));
+        let mut asked = BTreeMap::new();
+        for (stage, on) in stages {
+            asked.extend(known.iter().filter(|gate| gate.stage == stage).map(|gate| (gate.name, on)));
         }
-        Ok(gates)
+        for (name, on) in names {
+            asked.insert(find(known, name)?.name, on);
+        }
+        Ok(Self::of(known, &asked))
     }
 
-    fn switch(&mut self, known: &[Known], name: &str, on: bool) -> Result<(), GateError> {
-        let Some(gate) = known.iter().find(|gate| gate.name == name) else {
-            let known = known.iter().map(|gate| gate.name).collect::<Vec<_>>().join(", ");
-            return Err(GateError::Unknown { name: name.into(), known });
-        };
-        if on && !gate.built {
-            self.not_built.push(gate.name);
+    fn of(known: &[Known], asked: &BTreeMap<&'static str, bool>) -> Self {
+        let asked = |gate: &Known| asked.get(gate.name).copied();
+        let is_on = |gate: &Known| asked(gate).unwrap_or(gate.default) && gate.built;
+        let not_built = known.iter().filter(|gate| !gate.built && asked(gate) == Some(true));
+        Self {
+            on: known.iter().map(|gate| (gate.name, is_on(gate))).collect(),
+            not_built: not_built.map(|gate| gate.name).collect(),
         }
-        self.on.insert(gate.name, on && gate.built);
-        Ok(())
     }
 
     /// Whether a gate is on. A gate that is not known is off.
@@ -72,6 +75,19 @@ impl FeatureGates {
     pub fn enabled(&self, name: &str) -> bool {
         self.on.get(name).copied().unwrap_or(false)
     }
+}
+
+fn switch(text: &str) -> Result<(&str, bool), GateError> {
+    let malformed = || GateError::Malformed(text.into());
+    let (name, value) = text.split_once('=').ok_or_else(malformed)?;
+    Ok((name.trim(), parse_bool(value.trim()).ok_or_else(malformed)?))
+}
+
+fn find<'a>(known: &'a [Known], name: &str) -> Result<&'a Known, GateError> {
+    known.iter().find(|gate| gate.name == name).ok_or_else(|| {
+        let known = known.iter().map(|gate| gate.name).collect::<Vec<_>>().join(", ");
+        GateError::Unknown { name: name.into(), known }
+    })
 }
 
 /// As Go's `strconv.ParseBool` reads them, since that is what the flag took so far.
@@ -88,9 +104,9 @@ mod tests {
     use super::*;
 
     const KNOWN: &[Known] = &[
-        Known { name: "Old", default: true, built: true },
-        Known { name: "New", default: false, built: true },
-        Known { name: "Later", default: false, built: false },
+        Known { name: "Old", default: true, stage: "AllBeta", built: true },
+        Known { name: "New", default: false, stage: "AllAlpha", built: true },
+        Known { name: "Later", default: false, stage: "AllAlpha", built: false },
     ];
 
     fn parse(given: &[&str]) -> Result<FeatureGates, GateError> {
@@ -102,6 +118,15 @@ mod tests {
         let gates = parse(&["New=true"]).unwrap();
         assert!(gates.enabled("Old") && gates.enabled("New") && !gates.enabled("Later"));
         assert!(!parse(&["Old=false"]).unwrap().enabled("Old"));
+    }
+
+    #[test]
+    fn a_stage_switches_all_its_gates_but_those_that_are_named() {
+        let gates = parse(&["New=false", "AllAlpha=true"]).unwrap();
+        assert!(gates.enabled("Old") && !gates.enabled("New"));
+        assert_eq!(gates.not_built, ["Later"]);
+        assert!(!parse(&["AllBeta=false"]).unwrap().enabled("Old"));
+        assert_eq!(parse(&["AllAlpha=true", "Later=false"]).unwrap().not_built, [""; 0]);
     }
 
     #[test]

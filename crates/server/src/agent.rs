@@ -6,18 +6,27 @@ use std::{
     time::Duration,
 };
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use ocm_agent::{AgentConfig, AgentError, Components, agent};
-use ocm_api::{addon::v1alpha1::KubeClientDriver, leases, namespaces};
+use ocm_api::{
+    addon::v1alpha1::KubeClientDriver,
+    leases, namespaces,
+    secrets::{self, KEY_KUBECONFIG},
+};
 use ocm_runtime::{Context, admin, client::Endpoint, credentials::Login, leader};
 
 use crate::{
     args::{self, CommonArgs},
+    flags::{self, Given},
     process,
 };
 
 /// How the agent asks for leadership, and who may see its metrics.
 const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
+
+/// OCM's default for where works come from, in its own folder of credentials.
+const WORKLOAD_SOURCE_CONFIG: &str = "/spoke/hub-kubeconfig/kubeconfig";
 
 /// Run the agent of a managed cluster: registration and work
 #[derive(Debug, Args)]
@@ -37,9 +46,25 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
 
+    /// Secret that the bootstrap kubeconfig comes from: the agent asks the hub again when it changes
+    #[arg(long, value_name = "NAME", default_value = secrets::BOOTSTRAP_HUB_KUBECONFIG)]
+    bootstrap_kubeconfig_secret: String,
+
+    /// Secret for the agent's own credentials for the hub
+    #[arg(long, value_name = "NAME", default_value = secrets::HUB_KUBECONFIG)]
+    hub_kubeconfig_secret: String,
+
     /// Folder for the agent's own credentials for the hub
     #[arg(long, value_name = "FOLDER", default_value = "/spoke/hub-kubeconfig")]
     hub_kubeconfig_dir: PathBuf,
+
+    /// The agent's own kubeconfig for the hub. It is always called kubeconfig, in the folder of --hub-kubeconfig-dir
+    #[arg(long, value_name = "FILE")]
+    hub_kubeconfig: Option<PathBuf>,
+
+    /// Where works come from: the same file as --hub-kubeconfig
+    #[arg(long, value_name = "FILE", default_value = WORKLOAD_SOURCE_CONFIG)]
+    workload_source_config: PathBuf,
 
     /// Tells the agents of one cluster apart. By default the one it had before, or else five random characters
     #[arg(long, value_name = "ID")]
@@ -58,7 +83,7 @@ pub(crate) struct AgentArgs {
     cluster_annotations: Vec<(String, String)>,
 
     /// How often the health of the managed cluster's API server is looked at
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = args::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = flags::duration)]
     cluster_healthcheck_period: Duration,
 
     /// How many ClusterClaims are reported besides the reserved ones
@@ -78,11 +103,11 @@ pub(crate) struct AgentArgs {
     addon_kubeclient_registration_auth: String,
 
     /// How often, at most, the agent looks whether what it applied is there
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = args::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = flags::duration)]
     status_sync_interval: Duration,
 
     /// How long what was applied is kept after its ManifestWork is gone from the hub by force
-    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = args::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = flags::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
 
     /// How many works are in progress at a time
@@ -96,12 +121,14 @@ enum Component {
     Work,
 }
 
-pub(crate) async fn run(args: AgentArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: AgentArgs, given: &Given) -> anyhow::Result<()> {
     process::start_logs(args.common.verbosity);
     let mut config = config(&args)?;
+    given.check(&config.feature_gates.not_built)?;
     let (election, tls) = (args.common.election.settings()?, args.common.serving.tls()?);
     let context = Context::new();
     process::end_on_signal(&context)?;
+    process::end_on_change(&context, args.common.terminate_on_files.clone());
     let (management, own_certificates) = connect(&context, args.common.kubeconfig.as_deref()).await?;
     let (managed, certificates) = match &args.spoke_kubeconfig {
         None => (management.clone(), own_certificates),
@@ -155,12 +182,32 @@ fn lock_of(components: Components) -> &'static str {
     }
 }
 
+/// Other files than the one that the agent keeps are refused: it writes and renews that one.
+fn check_files(args: &AgentArgs) -> anyhow::Result<()> {
+    let own = args.hub_kubeconfig_dir.join(KEY_KUBECONFIG);
+    let source = Some(&args.workload_source_config).filter(|file| *file != Path::new(WORKLOAD_SOURCE_CONFIG));
+    let given = [("--hub-kubeconfig", args.hub_kubeconfig.as_ref()), ("--workload-source-config", source)];
+    for (flag, file) in given.into_iter().filter_map(|(flag, file)| Some((flag, file?))) {
+        ensure!(
+            *file == own,
+            "{flag} is {}, but the agent's kubeconfig for the hub is {}: name its folder with --hub-kubeconfig-dir and leave \
+             {flag} out",
+            file.display(),
+            own.display()
+        );
+    }
+    Ok(())
+}
+
 fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
+    check_files(args)?;
     let mut config = AgentConfig::new(&args.hub_kubeconfig_dir);
     config.cluster_name = args.spoke_cluster_name.clone().unwrap_or_default();
     config.agent_id = args.agent_id.clone().unwrap_or_default();
     config.namespace = args.common.namespace(namespaces::AGENT);
     config.bootstrap_kubeconfig.clone_from(&args.bootstrap_kubeconfig);
+    config.bootstrap_kubeconfig_secret.clone_from(&args.bootstrap_kubeconfig_secret);
+    config.hub_kubeconfig_secret.clone_from(&args.hub_kubeconfig_secret);
     config.components = Components {
         registration: args.components.contains(&Component::Registration),
         work: args.components.contains(&Component::Work),

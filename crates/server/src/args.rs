@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use ocm_runtime::{
     Clock,
     admin::{Tls, TlsOptions},
@@ -11,7 +11,7 @@ use ocm_runtime::{
 };
 use tracing::warn;
 
-use crate::process;
+use crate::{flags, process};
 
 /// Arguments of every long-running command.
 #[derive(Debug, Args)]
@@ -27,6 +27,10 @@ pub(crate) struct CommonArgs {
     /// Switch features, as Name=true or Name=false, separated by commas
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     pub feature_gates: Vec<String>,
+
+    /// End when one of these files changes, so as to be started again with its new content. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub terminate_on_files: Vec<PathBuf>,
 
     #[command(flatten)]
     pub election: ElectionArgs,
@@ -45,14 +49,19 @@ impl CommonArgs {
         self.namespace.clone().or_else(process::pod_namespace).unwrap_or_else(|| default.to_owned())
     }
 
-    /// Reads the gates and warns of those that do nothing yet.
+    /// Reads the gates.
     pub(crate) fn gates(&self, known: &[Known]) -> anyhow::Result<FeatureGates> {
-        let gates = FeatureGates::parse(known, &self.feature_gates)?;
-        for gate in &gates.not_built {
-            warn!(gate, "this feature is not built yet, the gate stays off");
-        }
-        Ok(gates)
+        gates(known, &self.feature_gates)
     }
+}
+
+/// Reads gates and warns of those that do nothing yet.
+pub(crate) fn gates(known: &[Known], given: &[String]) -> anyhow::Result<FeatureGates> {
+    let gates = FeatureGates::parse(known, given)?;
+    for gate in &gates.not_built {
+        warn!(gate, "this feature is not built yet, the gate stays off");
+    }
+    Ok(gates)
 }
 
 /// Arguments of leader election.
@@ -60,19 +69,28 @@ impl CommonArgs {
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct ElectionArgs {
     /// Work without being elected. Only where no other replica runs
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = flags::flag
+    )]
     disable_leader_election: bool,
 
     /// How long other replicas wait after the last renewal they saw, before they take over
-    #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = flags::duration)]
     leader_election_lease_duration: Duration,
 
     /// How long after its last renewal a leader stops
-    #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = flags::duration)]
     leader_election_renew_deadline: Duration,
 
     /// How often a leader renews, and how often, at most, the others try
-    #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = flags::duration)]
     leader_election_retry_period: Duration,
 }
 
@@ -132,27 +150,8 @@ impl ServingArgs {
     }
 }
 
-/// Durations as Go's flags take them: 10s, 1m, 1h30m, 500ms.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::Span = text.parse().map_err(|_| format!("{text:?} is not a duration such as 10s, 1m or 1h30m"))?;
-    Duration::try_from(span).map_err(|error| error.to_string())
-}
-
 /// A pair as `key=value`.
 pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not of the form key=value"))?;
     Ok((key.to_owned(), value.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_as_go_writes_them() {
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("876000h0m0s"), Ok(Duration::from_secs(876_000 * 3600)));
-        assert!(duration("soon").unwrap_err().contains("10s"));
-    }
 }

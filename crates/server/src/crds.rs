@@ -1,6 +1,6 @@
 //! `ocm crds`: the CRDs as YAML.
 
-use std::{io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -9,6 +9,8 @@ use ocm_api::{
     webhooks::CONVERT_PATH,
 };
 use ocm_apimachinery::yaml;
+
+use crate::process;
 
 /// Print the CRDs, ready for `kubectl apply --server-side -f -`
 ///
@@ -42,16 +44,8 @@ pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
         Side::Hub => !args.managed,
         Side::Managed => !args.hub,
     });
-    let mut out = std::io::stdout().lock();
-    for crd in wanted {
-        let yaml = yaml::to_string(&crd.definition)?;
-        match write!(out, "---\n{yaml}") {
-            // Whoever reads has read enough, as in `ocm crds | head`.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            outcome => outcome.context("failed to write to stdout")?,
-        }
-    }
-    Ok(())
+    let documents = wanted.map(|crd| Ok(format!("---\n{}", yaml::to_string(&crd.definition)?)));
+    process::print(&documents.collect::<anyhow::Result<String>>()?)
 }
 
 /// Says how the API server reaches the conversion webhook, where that was asked for.

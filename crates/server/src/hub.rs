@@ -9,6 +9,7 @@ use ocm_runtime::{Context, admin, credentials::Login};
 
 use crate::{
     args::{self, CommonArgs},
+    flags::Given,
     process,
 };
 
@@ -35,12 +36,14 @@ pub(crate) struct HubArgs {
     gc_resource_list: Option<Vec<String>>,
 }
 
-pub(crate) async fn run(args: HubArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: HubArgs, given: &Given) -> anyhow::Result<()> {
     process::start_logs(args.common.verbosity);
     let config = config(&args)?;
+    given.check(&config.gates.not_built)?;
     let tls = args.common.serving.tls()?;
     let context = Context::new();
     process::end_on_signal(&context)?;
+    process::end_on_change(&context, args.common.terminate_on_files);
     let endpoint = Login::read(args.common.kubeconfig.as_deref()).await?.connect(&context)?;
     process::reach(&endpoint, args.common.kubeconfig.as_deref()).await?;
     let client = endpoint.client(USER_AGENT)?;

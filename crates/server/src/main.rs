@@ -3,13 +3,16 @@
 mod agent;
 mod args;
 mod crds;
+mod flags;
 mod hub;
 mod process;
 mod webhook;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use self::flags::Given;
 
 /// Open Cluster Management: one hub, many Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -25,11 +28,15 @@ enum Command {
     Agent(Box<agent::AgentArgs>),
     Webhook(webhook::WebhookArgs),
     Crds(crds::CrdsArgs),
+    /// Print the flags of all commands as Markdown, for docs/reference/flags.md
+    #[command(hide = true)]
+    Flags,
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    match process::block_on(run(command)) {
+    let matches = flags::complete(Cli::command()).get_matches_from(flags::arguments());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match process::block_on(run(cli.command, &Given::of(&matches))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             process::print_error(error.as_ref());
@@ -38,11 +45,12 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command) -> anyhow::Result<()> {
+async fn run(command: Command, given: &Given) -> anyhow::Result<()> {
     match command {
-        Command::Hub(args) => hub::run(*args).await,
-        Command::Agent(args) => agent::run(*args).await,
-        Command::Webhook(args) => webhook::run(args).await,
+        Command::Hub(args) => hub::run(*args, given).await,
+        Command::Agent(args) => agent::run(*args, given).await,
+        Command::Webhook(args) => webhook::run(args, given).await,
         Command::Crds(args) => crds::run(&args),
+        Command::Flags => process::print(&flags::page(&Cli::command())),
     }
 }

@@ -1,11 +1,20 @@
 //! What every command does alike: its runtime, the way it reaches a cluster, its end.
 
-use std::{future::Future, path::Path};
+use std::{
+    future::Future,
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use ocm_runtime::{Context, client::Endpoint, process};
+use tracing::info;
 
 pub(crate) use ocm_runtime::process::{host, pod_namespace, print_error, run_to_the_end, start_logs};
+
+/// How often the files of --terminate-on-files are read.
+const FILE_POLL: Duration = Duration::from_secs(5);
 
 /// How a command introduces itself while it looks whether a cluster is there.
 const USER_AGENT: &str = concat!("ocm/", env!("CARGO_PKG_VERSION"));
@@ -18,6 +27,30 @@ pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> any
 /// Ends `context` when the process is asked to.
 pub(crate) fn end_on_signal(context: &Context) -> anyhow::Result<()> {
     process::end_on_signal(context).context("failed to listen for SIGTERM and SIGINT")
+}
+
+/// Ends `context` when one of these files is made, changed or removed.
+pub(crate) fn end_on_change(context: &Context, files: Vec<PathBuf>) {
+    if files.is_empty() {
+        return;
+    }
+    let read = move || files.iter().map(|file| std::fs::read(file).ok()).collect::<Vec<_>>();
+    let (before, ended) = (read(), context.clone());
+    context.spawn(async move {
+        while read() == before {
+            tokio::time::sleep(FILE_POLL).await;
+        }
+        info!("a file of --terminate-on-files has changed, ending so as to be started again");
+        ended.end();
+    });
+}
+
+/// Writes to stdout. A reader that has closed it, as in `ocm crds | head`, has read enough.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.context("failed to write to stdout"),
+    }
 }
 
 /// Checks that a cluster answers and knows us.

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ocm_api::webhooks::{HEALTH_PORT, METRICS_PORT, PORT};
-use ocm_hub::webhook::{self, WebhookConfig};
+use ocm_hub::{
+    feature_gates,
+    webhook::{self, WebhookConfig},
+};
 use ocm_runtime::{
     Clock, Context,
     admin::{Tls, TlsOptions},
 };
 
-use crate::process;
+use crate::{args, flags::Given, process};
 
 /// Run the webhook that converts add-ons between API versions
 ///
@@ -42,17 +45,18 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
-    /// Not needed: converting asks no API server. Taken because command lines of OCM's have it
-    #[arg(long = "kubeconfig", value_name = "FILE", hide_short_help = true)]
-    _kubeconfig: Option<PathBuf>,
+    /// Switch features, as Name=true or Name=false, separated by commas. None of them acts on conversion
+    #[arg(long, value_name = "GATES", value_delimiter = ',')]
+    feature_gates: Vec<String>,
 
     /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }
 
-pub(crate) async fn run(args: WebhookArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: WebhookArgs, given: &Given) -> anyhow::Result<()> {
     process::start_logs(args.verbosity);
+    given.check(&args::gates(&feature_gates::known(), &args.feature_gates)?.not_built)?;
     let config = args.config()?;
     let context = Context::new();
     process::end_on_signal(&context)?;

@@ -3,7 +3,6 @@
 use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
-use ocm_api::secrets;
 use ocm_runtime::{
     Change, Context, Informers,
     client::Endpoint,
@@ -14,7 +13,7 @@ use tokio::sync::watch as signal;
 use tracing::{info, info_span, warn};
 
 use super::{
-    Agent, AgentError, USER_AGENT,
+    Agent, AgentConfig, AgentError, USER_AGENT,
     credentials::Credentials,
     hub_kubeconfig::{Connection, Invalid},
 };
@@ -84,7 +83,7 @@ impl Agent {
     /// The agent's own certificate.
     pub(super) fn wanted(&self, connection: Option<&Connection>) -> Result<Wanted, AgentError> {
         let kubeconfig = connection.map(Connection::render).transpose()?;
-        Ok(Wanted::own(&self.names, &self.config.namespace, kubeconfig, self.config.certificate_seconds()))
+        Ok(Wanted::own(&self.names, self.config.hub_secret(), kubeconfig, self.config.certificate_seconds()))
     }
 }
 
@@ -100,9 +99,10 @@ pub(super) struct BootstrapSecret {
 }
 
 impl BootstrapSecret {
-    pub(super) fn watch(management: &Informers, namespace: &str) -> Self {
+    pub(super) fn watch(management: &Informers, config: &AgentConfig) -> Self {
         let changed = signal::Sender::new(());
-        let secrets = management.namespaced::<Secret>(namespace, WatchFilter::named(secrets::BOOTSTRAP_HUB_KUBECONFIG));
+        let secrets =
+            management.namespaced::<Secret>(&config.namespace, WatchFilter::named(&config.bootstrap_kubeconfig_secret));
         let tell = changed.clone();
         secrets.subscribe(move |change| {
             if is_another(change) {

@@ -6,9 +6,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
     feature_gates::{self, GateSet},
-    limits, namespaces,
+    limits, namespaces, secrets,
 };
-use ocm_runtime::feature_gates::{FeatureGates, Known};
+use ocm_runtime::{
+    ObjectKey,
+    feature_gates::{FeatureGates, Known},
+};
 
 use super::names::Names;
 use crate::work;
@@ -36,6 +39,10 @@ pub struct AgentConfig {
     pub namespace: String,
     /// The kubeconfig to ask the hub with, until the agent has credentials of its own.
     pub bootstrap_kubeconfig: Option<PathBuf>,
+    /// The secret that the bootstrap kubeconfig comes from; the agent starts over when it changes.
+    pub bootstrap_kubeconfig_secret: String,
+    /// The secret that keeps the agent's own credentials for the hub.
+    pub hub_kubeconfig_secret: String,
     /// The folder that holds the agent's own credentials for the hub.
     pub hub_kubeconfig_dir: PathBuf,
     /// Which halves run.
@@ -74,6 +81,8 @@ impl AgentConfig {
             agent_id: String::new(),
             namespace: namespaces::AGENT.into(),
             bootstrap_kubeconfig: None,
+            bootstrap_kubeconfig_secret: secrets::BOOTSTRAP_HUB_KUBECONFIG.into(),
+            hub_kubeconfig_secret: secrets::HUB_KUBECONFIG.into(),
             hub_kubeconfig_dir: hub_kubeconfig_dir.into(),
             components: Components { registration: true, work: true },
             host: String::new(),
@@ -99,6 +108,16 @@ impl AgentConfig {
         let named = work::Settings::new(&names.cluster, hub_server, &names.agent);
         let former_agent_id = self.agent_id.is_empty().then(|| named.hub_hash.clone());
         work::Settings { eviction_grace, status_sync, reapply, workers, former_agent_id, ..named }
+    }
+
+    /// Where the agent's own credentials for the hub are kept.
+    pub(crate) fn hub_secret(&self) -> ObjectKey {
+        ObjectKey::new(&self.namespace, &self.hub_kubeconfig_secret)
+    }
+
+    /// The secrets that belong to the agent and nobody else.
+    pub(crate) fn own_secrets(&self) -> [ObjectKey; 2] {
+        [self.hub_secret(), ObjectKey::new(&self.namespace, &self.bootstrap_kubeconfig_secret)]
     }
 
     /// The life time to ask for in certificates; none leaves it to the hub.
@@ -168,7 +187,10 @@ pub fn known_gates() -> Vec<Known> {
     let sets = [GateSet::SpokeRegistration, GateSet::SpokeWork];
     let gates = sets.into_iter().flat_map(feature_gates::of);
     gates
-        .map(|gate| Known { name: gate.name, default: gate.default, built: BUILT_GATES.contains(&gate.name) })
+        .map(|gate| {
+            let built = BUILT_GATES.contains(&gate.name);
+            Known { name: gate.name, default: gate.default, stage: gate.stage.switch(), built }
+        })
         .collect()
 }
 

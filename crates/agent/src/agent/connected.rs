@@ -83,7 +83,7 @@ impl Agent {
         let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
         Ok(addon::Settings {
             cluster: self.names.cluster.clone(),
-            namespace: self.config.namespace.clone(),
+            own_secrets: self.config.own_secrets().into(),
             kubeconfig: bootstrap.as_ref().unwrap_or(connection).render()?,
             certificate_seconds: self.config.certificate_seconds(),
             lease_period: self.config.addon_lease_period,

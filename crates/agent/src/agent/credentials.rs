@@ -110,8 +110,7 @@ impl Classified for FilesError {
 }
 
 impl Dumping {
-    pub(super) fn new(management: &Informers, namespace: &str, credentials: Credentials) -> Self {
-        let secret = ObjectKey::new(namespace, secrets::HUB_KUBECONFIG);
+    pub(super) fn new(management: &Informers, secret: ObjectKey, credentials: Credentials) -> Self {
         Self { secrets: certificate::secret_at(management, &secret), secret, credentials }
     }
 }

@@ -162,7 +162,7 @@ async fn dump_first(
     let secrets = kube::Api::namespaced(watches.client().clone(), &config.namespace);
     let mut pause = FIRST_RETRY;
     loop {
-        match write::get(&secrets, ocm_api::secrets::HUB_KUBECONFIG).await {
+        match write::get(&secrets, &config.hub_kubeconfig_secret).await {
             Ok(secret) => {
                 let secret: Option<k8s_openapi::api::core::v1::Secret> = secret;
                 let data = secret.and_then(|secret| secret.data).unwrap_or_default();
@@ -188,10 +188,10 @@ impl Agent {
         config: AgentConfig,
     ) -> Self {
         let credentials = Credentials::new(context, dir, names.clone(), config.bootstrap_kubeconfig.clone());
-        context.run(Dumping::new(&management, &config.namespace, credentials.clone()), 1);
+        context.run(Dumping::new(&management, config.hub_secret(), credentials.clone()), 1);
         Self {
             context: context.clone(),
-            bootstrap_secret: BootstrapSecret::watch(&management, &config.namespace),
+            bootstrap_secret: BootstrapSecret::watch(&management, &config),
             config,
             names,
             managed: managed.clone(),

@@ -108,6 +108,20 @@ async fn the_secret_holds_what_every_ocm_agent_keeps() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn its_secret_may_have_another_name() -> Result<()> {
+    let world = World::new().await?;
+    let config = AgentConfig { hub_kubeconfig_secret: "own".into(), ..world.config() };
+    world.join(config.clone(), Clock::System).await?.stop().await?;
+    assert!(world.secrets().get("own").await?.data.is_some_and(|data| data.contains_key("tls.key")));
+    assert_eq!(world.secret().await?, None);
+    std::fs::remove_dir_all(world.hub_dir())?;
+    let agent = world.start_with(config, Clock::System).await?;
+    looks_again(&agent, "cluster-status", 1).await?;
+    assert_eq!(world.own_requests().await?.len(), 1, "it found its credentials again");
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_the_secret_is_enough() -> Result<()> {
     let world = World::new().await?;
     world.join(world.config(), Clock::System).await?.stop().await?;

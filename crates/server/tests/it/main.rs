@@ -9,6 +9,7 @@ mod bad_input;
 mod commands;
 mod connections;
 mod faults;
+mod flags;
 mod fleet;
 mod idle;
 mod join;

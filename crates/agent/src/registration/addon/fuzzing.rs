@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, secrets};
 use ocm_runtime::{ObjectKey, pki::Subject};
 
 use super::{Settings, target::Due};
@@ -14,7 +14,9 @@ pub const NAMESPACE: &str = "agent";
 pub fn certificates(addon: &ManagedClusterAddOn) -> (Vec<(ObjectKey, Subject)>, Option<String>) {
     let settings = Settings {
         cluster: "c1".into(),
-        namespace: NAMESPACE.into(),
+        own_secrets: [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG]
+            .map(|name| ObjectKey::new(NAMESPACE, name))
+            .into(),
         kubeconfig: String::new(),
         certificate_seconds: None,
         lease_period: Duration::from_secs(30),

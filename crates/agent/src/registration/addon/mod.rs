@@ -28,7 +28,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{Api, Client};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
-use ocm_runtime::{Cache, Context, Informers, error::chain, informer::WatchFilter};
+use ocm_runtime::{Cache, Context, Informers, ObjectKey, error::chain, informer::WatchFilter};
 use tokio::sync::watch as signal;
 use tracing::{Instrument as _, Span, debug, info, warn};
 
@@ -47,8 +47,8 @@ const WORTH_SAYING: Duration = Duration::from_secs(8);
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) cluster: String,
-    /// The agent's own namespace, whose secrets no add-on may have.
-    pub(crate) namespace: String,
+    /// The agent's own secrets, which no add-on may have.
+    pub(crate) own_secrets: Vec<ObjectKey>,
     /// The kubeconfig for the hub that add-ons get; it names certificate and key as files beside it.
     pub(crate) kubeconfig: String,
     /// The life time to ask for in certificates, in seconds; `None` leaves it to the hub.

@@ -165,7 +165,7 @@ impl Settings {
                 secret.name
             ));
         }
-        if self.is_agents_own(secret) {
+        if self.own_secrets.contains(secret) {
             return Some(format!(
                 "The add-on gets no certificate of signer {signer}: secret {secret}, which would hold it, is the cluster \
                  agent's own; install the add-on in another namespace"
@@ -178,11 +178,6 @@ impl Settings {
                  since both would be kept in secret {secret}"
             )
         })
-    }
-
-    fn is_agents_own(&self, secret: &ObjectKey) -> bool {
-        let own = [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG];
-        secret.namespace == self.namespace && own.contains(&secret.name.as_str())
     }
 }
 

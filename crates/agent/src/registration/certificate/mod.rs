@@ -279,6 +279,7 @@ impl Controller for Certificate {
 
 #[cfg(test)]
 mod tests {
+    use ocm_api::secrets;
     use serde_json::json;
 
     use super::*;
@@ -292,7 +293,7 @@ mod tests {
 
     fn wanted() -> Wanted {
         let names = Names { cluster: "cluster1".into(), agent: "9hdnf".into() };
-        Wanted::own(&names, "agent", None, None)
+        Wanted::own(&names, ObjectKey::new("agent", secrets::HUB_KUBECONFIG), None, None)
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
 use ocm_api::{
     components, identities, labels,
-    secrets::{self, KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
     signers,
 };
 use ocm_runtime::{ObjectKey, pki::Subject};
@@ -30,8 +30,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// The agent's own certificate, kept in `namespace`. Without a kubeconfig the one in the secret is let be.
-    pub(crate) fn own(names: &Names, namespace: &str, kubeconfig: Option<String>, seconds: Option<i32>) -> Self {
+    /// The agent's own certificate. Without a kubeconfig the one in the secret is left as it is.
+    pub(crate) fn own(names: &Names, secret: ObjectKey, kubeconfig: Option<String>, seconds: Option<i32>) -> Self {
         let own = [(KEY_CLUSTER_NAME, names.cluster.clone()), (KEY_AGENT_NAME, names.agent.clone())];
         Self {
             cluster: names.cluster.clone(),
@@ -39,7 +39,7 @@ impl Wanted {
             signer: signers::KUBE_API_SERVER_CLIENT.into(),
             subject: names.subject(),
             expiration_seconds: seconds,
-            secret: ObjectKey::new(namespace, secrets::HUB_KUBECONFIG),
+            secret,
             beside: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
         }
     }

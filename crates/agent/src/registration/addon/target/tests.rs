@@ -5,7 +5,9 @@ use super::*;
 pub(in crate::registration::addon) fn settings() -> Settings {
     Settings {
         cluster: "cluster1".into(),
-        namespace: "agent".into(),
+        own_secrets: [secrets::HUB_KUBECONFIG, secrets::BOOTSTRAP_HUB_KUBECONFIG]
+            .map(|name| ObjectKey::new("agent", name))
+            .into(),
         kubeconfig: "kubeconfig".into(),
         certificate_seconds: Some(3600),
         lease_period: std::time::Duration::from_secs(30),

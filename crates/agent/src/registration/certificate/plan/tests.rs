@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use ocm_api::{
     conditions, identities, labels,
-    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
+    secrets::{self, KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
     signers,
 };
 use ocm_runtime::{
@@ -28,8 +28,12 @@ fn names() -> Names {
     Names { cluster: "cluster1".into(), agent: "9hdnf".into() }
 }
 
+fn secret_key() -> ObjectKey {
+    ObjectKey::new("agent", secrets::HUB_KUBECONFIG)
+}
+
 fn wanted() -> Wanted {
-    Wanted::own(&names(), "agent", Some("kubeconfig".into()), None)
+    Wanted::own(&names(), secret_key(), Some("kubeconfig".into()), None)
 }
 
 fn for_an_addon() -> Wanted {
@@ -132,7 +136,7 @@ fn without_a_complete_secret_a_certificate_is_asked_for() {
 
 #[test]
 fn other_names_or_another_kubeconfig_take_another_certificate() {
-    let other = Wanted::own(&names(), "agent", Some("other".into()), None);
+    let other = Wanted::own(&names(), secret_key(), Some("other".into()), None);
     assert!(matches!(plan(&Observed { wanted: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
     let agent = Names { agent: "other".into(), ..names() };
     let data = wanted().secret_data(&credentials(&agent));
@@ -148,7 +152,7 @@ fn a_key_that_is_not_the_certificates_takes_another_certificate() {
 
 #[test]
 fn an_unknown_kubeconfig_is_not_compared() {
-    let unknown = Wanted::own(&names(), "agent", None, None);
+    let unknown = Wanted::own(&names(), secret_key(), None, None);
     assert!(matches!(plan(&Observed { wanted: Arc::new(unknown), ..observed() }, day(1.0)), Plan::Keep { .. }));
 }
 

@@ -1,0 +1,86 @@
+use std::collections::BTreeSet;
+
+use clap::CommandFactory as _;
+
+use super::{
+    page::{default_of, is_called},
+    *,
+};
+use crate::Cli;
+
+/// Our own argument for a flag.
+fn ours(flag: &Flag) -> Option<Arg> {
+    let command = Cli::command();
+    let arguments = command.find_subcommand(flag.side.command()).into_iter().flat_map(Command::get_arguments);
+    arguments.into_iter().find(|arg| is_called(arg, flag.name)).cloned()
+}
+
+#[test]
+fn a_flag_that_works_is_an_argument_of_ours_with_ocms_default() {
+    for flag in TABLE {
+        match (flag.here, ours(flag)) {
+            // Without a default of its own it is looked up, or the same as none.
+            (Here::Works, Some(arg)) => {
+                let default = default_of(&arg);
+                let is_same = default == flag.default || default.is_empty();
+                assert!(is_same, "--{} of {:?}: {default}", flag.name, flag.side);
+            }
+            (Here::OtherDefault(_), Some(arg)) => assert_ne!(default_of(&arg), flag.default, "--{}", flag.name),
+            (Here::Works | Here::OtherDefault(_), None) => panic!("--{} of {:?} does not work", flag.name, flag.side),
+            (_, arg) => assert!(arg.is_none(), "--{} of {:?} does work", flag.name, flag.side),
+        }
+    }
+}
+
+#[test]
+fn no_flag_is_there_twice() {
+    let names: BTreeSet<_> = TABLE.iter().map(|flag| (flag.side.command(), flag.name)).collect();
+    assert_eq!(names.len(), TABLE.len());
+    complete(Cli::command()).debug_assert();
+}
+
+fn given(arguments: &[&str]) -> Given {
+    Given::of(&complete(Cli::command()).try_get_matches_from(arguments).unwrap())
+}
+
+fn refusal(arguments: &[&str]) -> String {
+    given(arguments).check(&[]).unwrap_err().to_string()
+}
+
+#[test]
+fn what_asks_for_something_that_is_not_built_is_refused_with_the_flag_and_advice() {
+    let said = refusal(&["ocm", "agent", "--registration-auth=grpc"]);
+    assert!(said.contains("--registration-auth=grpc is not built yet") && said.contains("give csr"), "{said}");
+    assert!(
+        refusal(&["ocm", "hub", "--enabled-registration-drivers=csr,awsirsa"]).contains("=awsirsa is not built yet")
+    );
+    assert!(refusal(&["ocm", "hub", "--config", "/etc/ocm.yaml"]).contains("--leader-election"));
+    assert!(given(&["ocm", "agent", "--registration-auth=csr"]).check(&[]).is_ok());
+}
+
+#[test]
+fn what_counts_only_with_a_gate_is_refused_when_the_gate_is_asked_for() {
+    let given = given(&["ocm", "hub", "--auto-approved-csr-users=system:admin"]);
+    assert!(given.check(&[]).is_ok());
+    let said = given.check(&["ManagedClusterAutoApproval"]).unwrap_err().to_string();
+    assert!(said.contains("--auto-approved-csr-users") && said.contains("ManagedClusterAutoApproval"), "{said}");
+}
+
+#[test]
+fn values_are_checked_though_they_have_no_effect() {
+    let parse = |argument| complete(Cli::command()).try_get_matches_from(["ocm", "hub", argument]);
+    assert!(parse("--kube-api-qps=fast").unwrap_err().to_string().contains("is not a number"));
+    assert!(parse("--log-flush-frequency=5").unwrap_err().to_string().contains("1h30m"));
+    assert!(parse("--kube-api-qps=12.5").is_ok());
+}
+
+#[test]
+fn the_last_one_counts_of_flags_that_are_given_twice_and_lists_grow() {
+    let matches = complete(Cli::command());
+    let arguments =
+        ["ocm", "hub", "--namespace=a", "--feature-gates=A=true", "--namespace=b", "--feature-gates=B=true"];
+    let matches = matches.try_get_matches_from(arguments).unwrap();
+    let (_, hub) = matches.subcommand().unwrap();
+    assert_eq!(hub.get_one::<String>("namespace").map(String::as_str), Some("b"));
+    assert_eq!(hub.get_many::<String>("feature_gates").unwrap().collect::<Vec<_>>(), ["A=true", "B=true"]);
+}

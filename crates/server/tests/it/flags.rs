@@ -1,0 +1,115 @@
+//! Command lines of OCM's commands, given to ours.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use ocm_testing::{Process, TempDir};
+
+/// The flags of OCM's commands, each with its default.
+const FLAGS: &str = include_str!("flags.txt");
+
+/// The flags of one of OCM's commands, as its operators would write them.
+fn defaults(of: &str) -> Vec<String> {
+    let groups: &[&str] = match of.rsplit_once(' ') {
+        Some((_, "webhook-server")) => &["any", "webhooks"],
+        Some(("registration-operator", "agent")) => &["any", "all", "registration agent", "work agent"],
+        _ => &["any", "all"],
+    };
+    let lines = FLAGS.lines().filter_map(|line| line.split_once(": "));
+    let of_command = lines.filter(|(command, _)| groups.contains(command) || *command == of);
+    of_command.map(|(_, flag)| format!("--{flag}")).collect()
+}
+
+/// What a command says that is given these flags and, after them, something that ends it.
+fn outcome(ours: &str, flags: &[String], end: &str) -> Result<(Option<i32>, String)> {
+    let output = Command::new(crate::program::ocm()).arg(ours).args(flags).arg(end).env_remove("RUST_LOG").output()?;
+    Ok((output.status.code(), String::from_utf8(output.stderr)?))
+}
+
+const MISSING: &str = "--kubeconfig=/no/such/kubeconfig";
+const COMMANDS: [(&str, &str, &str); 10] = [
+    ("registration controller", "hub", MISSING),
+    ("placement controller", "hub", MISSING),
+    ("addon manager", "hub", MISSING),
+    ("work manager", "hub", MISSING),
+    ("registration agent", "agent", MISSING),
+    ("work agent", "agent", MISSING),
+    ("registration-operator agent", "agent", MISSING),
+    ("registration webhook-server", "webhook", "--certdir=/no/such/folder"),
+    ("work webhook-server", "webhook", "--certdir=/no/such/folder"),
+    ("addon webhook-server", "webhook", "--certdir=/no/such/folder"),
+];
+
+#[test]
+fn every_flag_of_ocm_is_accepted_with_its_default() -> Result<()> {
+    for (of, ours, end) in COMMANDS {
+        let flags = defaults(of);
+        assert!(flags.len() > 8, "{of} has flags: {flags:?}");
+        let (code, said) = outcome(ours, &flags, end)?;
+        assert_eq!(code, Some(1), "{of}: {said}");
+        assert!(
+            said.contains("failed to read /no/such") || said.contains("failed to read kubeconfig /no/such"),
+            "{of}: {said}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_flag_without_effect_says_so_once_and_why() -> Result<()> {
+    let (_, said) = outcome("hub", &["--kube-api-qps=5".to_owned(), "--kube-api-qps=6".to_owned()], MISSING)?;
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("--kube-api-qps")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains("INFO") && lines[0].contains("not throttled"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn what_is_not_built_is_refused_before_anything_is_connected_to() -> Result<()> {
+    let refused = [
+        ("hub", "--enabled-registration-drivers=grpc"),
+        ("hub", "--work-driver=mqtt"),
+        ("hub", "--grpc-ca-file=/ca.crt"),
+        ("agent", "--registration-auth=awsirsa"),
+        ("agent", "--bootstrap-kubeconfigs=/a/kubeconfig,/b/kubeconfig"),
+        ("agent", "--addon-kubeclient-registration-auth=token"),
+        ("agent", "--workload-source-driver=grpc"),
+        ("agent", "--workload-source-config=/other/kubeconfig"),
+        ("agent", "--hub-kubeconfig=/other/kubeconfig"),
+    ];
+    for (ours, flag) in refused {
+        let (code, said) = outcome(ours, &[flag.to_owned()], MISSING)?;
+        let (name, _) = flag.split_once('=').context("no value")?;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(&format!("error: {name}")) && !said.contains("/no/such"), "{flag}: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn gates_that_are_not_built_are_told_and_those_of_no_command_refused() -> Result<()> {
+    let (_, said) = outcome("agent", &["--feature-gates=MultipleHubs=true".to_owned()], MISSING)?;
+    assert!(said.contains("MultipleHubs") && said.contains("not built yet"), "{said}");
+    let (code, said) = outcome("webhook", &["--feature-gates=Nonsense=true".to_owned()], "--certdir=/no/such")?;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("unknown feature gate \"Nonsense\""), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_ends_well_when_a_file_changes_that_it_is_to_end_for() -> Result<()> {
+    let (folder, plane) = (TempDir::new("terminate")?, ocm_testing::fixture::get().managed2);
+    let file = folder.path().join("file");
+    let hub = Process::build("hub", crate::program::ocm(), folder.path().join("log"))
+        .args(["hub", "--listen=127.0.0.1:0", "--namespace=default", "--controllers=shared-cluster-roles"])
+        .arg(format!("--kubeconfig={}", plane.admin_kubeconfig().display()))
+        .arg(format!("--terminate-on-files={}", file.display()))
+        .without_env("RUST_LOG")
+        .start()?;
+    hub.wait_for_log("serving /healthz").await?;
+    assert!(hub.try_wait()?.is_none());
+    std::fs::write(&file, "new")?;
+    assert!(hub.wait().await?.success());
+    assert!(hub.log()?.contains("--terminate-on-files has changed"), "{}", hub.log_tail());
+    Ok(())
+}
