@@ -21,7 +21,10 @@ use ocm_api::{
 use ocm_runtime::{
     Cache, Informers,
     informer::{WatchFilter, Watchable},
+    write,
 };
+
+use crate::error::{Error, Result};
 
 /// The metadata of a work.
 pub(crate) type WorkMeta = PartialObjectMeta<ManifestWork>;
@@ -74,4 +77,13 @@ fn of_clusters<K: Watchable>(watches: &Informers) -> Cache<K> {
 /// The cluster that an object belongs to, as its label says; `None` for what all clusters share.
 pub(crate) fn cluster_of<K: Resource>(object: &K) -> Option<String> {
     object.labels().get(labels::CLUSTER_NAME).filter(|name| !name.is_empty()).cloned()
+}
+
+/// Checks that an object which the cache does not show may be adopted for a cluster. Only an object that lost its label may:
+/// one that belongs to another cluster, or to all of them, stays as it is.
+pub(crate) fn check_adoptable<K: Resource<DynamicType = ()>>(object: &K, cluster: &str) -> Result<()> {
+    match object.labels().get(labels::CLUSTER_NAME) {
+        Some(owner) if owner != cluster => Err(Error::Foreign { noun: write::describe(object), owner: owner.clone() }),
+        _ => Ok(()),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ocm_api::labels;
 use ocm_apimachinery::selector;
 use ocm_runtime::{Class, Classified};
 
@@ -16,6 +17,14 @@ pub enum Error {
     Stale {
         /// The object, for people.
         noun: String,
+    },
+    /// An object that the hub needs for one cluster belongs to another cluster, or to all of them.
+    #[error("failed to adopt {noun}: its label {label} says that it belongs to {}; delete it, or register the cluster under another name", owner_text(.owner), label = labels::CLUSTER_NAME)]
+    Foreign {
+        /// The object, for people.
+        noun: String,
+        /// The value of its label, empty for what all clusters share.
+        owner: String,
     },
     /// A cluster set selects clusters in a way that cannot be understood.
     #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
@@ -54,6 +63,7 @@ impl Classified for Error {
             Self::Api(error) => error.class(),
             Self::Shared(error) => error.class(),
             Self::Stale { .. } => Class::Conflict,
+            Self::Foreign { .. } => Class::Transient,
             Self::Selector { .. } | Self::SelectorType { .. } => Class::Invalid,
         }
     }
@@ -64,4 +74,8 @@ impl Error {
     pub(crate) fn is_conflict(&self) -> bool {
         self.class() == Class::Conflict
     }
+}
+
+fn owner_text(owner: &str) -> String {
+    if owner.is_empty() { "all clusters".into() } else { format!("cluster {owner}") }
 }

@@ -32,7 +32,7 @@ use ocm_runtime::{
 use tracing::warn;
 
 use crate::{
-    caches::{self, cluster_of},
+    caches::{self, check_adoptable, cluster_of},
     context::HubContext,
     error::{Error, Result},
     registration::{
@@ -74,17 +74,17 @@ impl LeaseController {
         Self { clusters: caches::clusters(&hub.informers), leases, hub: hub.clone() }
     }
 
-    /// Makes the lease, or takes over one that lost its label.
-    async fn create(&self, lease: &Lease) -> Result<()> {
+    /// Creates the lease, or adopts one that lost its label. Returns whether it exists now: without a namespace it cannot.
+    async fn create(&self, lease: &Lease) -> Result<bool> {
         let namespace = lease.namespace().unwrap_or_default();
         let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), &namespace);
         let created = match write::create(&api, lease).await {
             Err(error) if error.is_conflict() => relabel(&api, lease, error).await?,
-            // Without a namespace the cluster was not set up. When it is, that will be news.
             result => found(result)?,
         };
+        let exists = created.is_some();
         created.into_iter().for_each(|lease| self.leases.record_write(lease));
-        Ok(())
+        Ok(exists)
     }
 
     async fn tell(&self, cluster: &ManagedCluster) {
@@ -102,9 +102,10 @@ impl LeaseController {
 
 async fn relabel(api: &Api<Lease>, lease: &Lease, exists: ocm_runtime::Error) -> Result<Option<Lease>> {
     let Some(live) = write::get(api, &lease.name_any()).await? else { return Err(exists.into()) };
+    check_adoptable(&live, &lease.namespace().unwrap_or_default())?;
     let mut new = live.clone();
     new.labels_mut().extend(lease.labels().clone());
-    Ok(write::patch(api, &live, &new).await?)
+    Ok(write::patch(api, &live, &new).await?.or(Some(live)))
 }
 
 impl Controller for LeaseController {
@@ -135,9 +136,11 @@ impl Controller for LeaseController {
         }
     }
 
-    async fn apply(&self, _: &Observed, mut plan: Plan) -> Result<Plan> {
-        if let Some(lease) = plan.create.take() {
-            self.create(&lease).await?;
+    async fn apply(&self, observed: &Observed, mut plan: Plan) -> Result<Plan> {
+        if let Some(lease) = plan.create.take()
+            && !self.create(&lease).await?
+        {
+            plan.next = without_namespace(&observed.cluster, plan.next);
         }
         Ok(plan)
     }
@@ -210,6 +213,11 @@ fn create(cluster: &ManagedCluster, now: Timestamp) -> Plan {
     Plan { create: Some(Box::new(lease)), silence: None, next: after(lease_grace(cluster)) }
 }
 
+/// An accepted cluster gets its namespace soon; any other may never get one.
+fn without_namespace(cluster: &ManagedCluster, next: Requeue) -> Requeue {
+    if cluster.spec.hub_accepts_client { Requeue::BackOff } else { next }
+}
+
 fn silent(cluster: &ManagedCluster, lease: Option<&Lease>, next: Requeue) -> Plan {
     let is_known = condition_status(cluster, AVAILABLE) == Some(status::UNKNOWN);
     Plan { create: None, silence: (!is_known).then(|| silence(cluster, lease)), next }
@@ -236,7 +244,7 @@ fn after(time: SignedDuration) -> Requeue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{cluster, deleting, now, with_accepted, with_condition};
+    use crate::testing::{accepted, cluster, deleting, now, with_accepted, with_condition};
 
     fn joined(available: &'static str) -> ManagedCluster {
         with_condition(&with_accepted(&cluster("c1"), "True", "A"), AVAILABLE, available, "R")
@@ -274,6 +282,13 @@ mod tests {
         assert!(silent.silence.unwrap().contains("more than 300 s ago"));
         assert_eq!(silent.next, Requeue::After(Duration::from_secs(300)));
         assert_eq!(plan(joined("Unknown"), lease(Some(300))).silence, None);
+    }
+
+    #[test]
+    fn without_its_namespace_the_lease_of_an_accepted_cluster_is_tried_again_soon() {
+        let next = Requeue::After(Duration::from_secs(300));
+        assert_eq!(without_namespace(&accepted("c1"), next), Requeue::BackOff);
+        assert_eq!(without_namespace(&cluster("c1"), next), next, "a denied cluster may have none for ever");
     }
 
     #[test]

@@ -11,7 +11,10 @@ use ocm_api::{annotations::CLEANUP_PRIORITY, cluster::v1::ManagedCluster};
 use ocm_runtime::{ResultExt as _, error::found, write};
 
 use super::{CleanupController, GcResource};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    registration::names,
+};
 
 /// The highest priority; higher numbers count as none.
 const HIGHEST_PRIORITY: u8 = 100;
@@ -67,6 +70,8 @@ impl CleanupController {
         let rest = match &cluster {
             Some(cluster) if !write::is_deleting(cluster.as_ref()) => Ok(None),
             None if self.hub.cluster_exists(name).await? => return Ok(None),
+            // The namespace of that name belongs to somebody else.
+            _ if names::refusal(name, &self.hub.config.namespace).is_some() => Ok(None),
             _ => self.rest(name).await.map_err(Arc::new),
         };
         Ok(Some(Observed { name: name.into(), cluster, rest }))

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use kube::{Api, ResourceExt as _};
 use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{error::found, write};
 
 use super::{
     ClusterController,
-    observe::{Observed, Standing},
+    observe::{Observed, Phase},
     plan::{NamespaceStep, Plan, Waits},
     rbac,
 };
-use crate::error::{Error, Result};
+use crate::{
+    caches::check_adoptable,
+    error::{Error, Result},
+};
 
 /// What writing led to.
 #[derive(Debug)]
 pub(crate) struct Applied {
-    pub(super) standing: Standing,
+    pub(super) phase: Phase,
+    pub(super) refusal: Option<&'static str>,
     /// The cluster as last written.
     pub(super) cluster: Option<Arc<ManagedCluster>>,
     pub(super) waits: Waits,
@@ -51,7 +55,10 @@ impl ClusterController {
         let api: Api<Namespace> = Api::all(self.hub.client.clone());
         match step {
             Some(NamespaceStep::Create(new)) => write::create(&api, &new).await.map(|_| ())?,
-            Some(NamespaceStep::Label { old, new }) => write::patch(&api, &old, &new).await.map(|_| ())?,
+            Some(NamespaceStep::Label { old, new }) => {
+                check_adoptable(old.as_ref(), &new.name_any())?;
+                write::patch(&api, &old, &new).await.map(|_| ())?;
+            }
             None => {}
         }
         Ok(())
@@ -80,12 +87,13 @@ impl ClusterController {
 impl Applied {
     /// Before anything is written.
     pub(super) fn nothing(observed: &Observed, waits: Waits) -> Self {
-        Self { standing: observed.standing, cluster: observed.cluster.clone(), waits, errors: Vec::new() }
+        let Observed { phase, refusal, cluster, .. } = observed;
+        Self { phase: *phase, refusal: *refusal, cluster: cluster.clone(), waits, errors: Vec::new() }
     }
 
     /// Keeps an error for the condition of an accepted cluster; any other, and every conflict, ends the run.
     fn note(&mut self, error: Error) -> Result<()> {
-        if self.standing != Standing::Accepted || error.is_conflict() {
+        if self.phase != Phase::Accepted || error.is_conflict() {
             return Err(error);
         }
         self.errors.push(error);

@@ -6,8 +6,8 @@ use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
 };
-use kube::{Api, Resource};
-use ocm_api::{cluster::v1::ManagedCluster, conditions, rbac};
+use kube::{Api, Resource, api::ObjectMeta};
+use ocm_api::{cluster::v1::ManagedCluster, cluster_names::SHARED_CLUSTER_ROLES, conditions, rbac};
 use ocm_runtime::{ObjectKey, write};
 
 use super::ClusterController;
@@ -17,30 +17,30 @@ use crate::{
     registration::{names, status::condition},
 };
 
-/// How the hub stands to a cluster.
+/// Where a cluster is in its life on this hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Phase {
     /// The cluster does not exist.
     Gone,
-    /// Somebody has deleted it.
-    Leaving,
-    /// An admin has let it in.
+    /// The cluster is being deleted.
+    Deleting,
+    /// An administrator has accepted it.
     Accepted,
-    /// An admin has let it in, but its name is somebody else's, or no namespace can have it.
-    Refused(&'static str),
-    /// An admin has let it in and taken that back.
+    /// An administrator has accepted it and withdrawn that.
     Denied,
-    /// No admin has let it in yet.
-    Unknown,
+    /// No administrator has accepted it yet.
+    Pending,
 }
 
 /// What a decision about a cluster depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     pub(super) name: String,
-    pub(super) standing: Standing,
+    pub(super) phase: Phase,
+    /// Why no cluster of this name gets rights, whatever its phase.
+    pub(super) refusal: Option<&'static str>,
     pub(super) cluster: Option<Arc<ManagedCluster>>,
-    /// Looked up for accepted clusters only.
+    /// Read for accepted clusters only.
     pub(super) namespace: Option<Namespace>,
     pub(super) rights: Rights,
     pub(super) shared_roles_exist: bool,
@@ -62,37 +62,50 @@ impl Rights {
     fn is_empty(&self) -> bool {
         self.role.is_none() && self.role_binding.is_none() && self.registration.is_none() && self.work.is_none()
     }
+
+    /// Whether any of them was created after the cluster.
+    fn were_given_to(&self, cluster: &ManagedCluster) -> bool {
+        let created = |meta: &ObjectMeta| meta.creation_timestamp.clone();
+        let is_younger = |meta: &ObjectMeta| created(meta) >= created(&cluster.metadata);
+        let Self { role, role_binding, registration, work } = self;
+        role.as_ref().is_some_and(|it| is_younger(&it.metadata))
+            || role_binding.as_ref().is_some_and(|it| is_younger(&it.metadata))
+            || registration.as_ref().is_some_and(|it| is_younger(&it.metadata))
+            || work.as_ref().is_some_and(|it| is_younger(&it.metadata))
+    }
 }
 
-/// How the hub stands to a cluster. The condition remembers that it was let in once; without it, nothing was made.
-pub(super) fn standing(name: &str, cluster: Option<&ManagedCluster>, hub_namespace: &str) -> Standing {
-    let Some(cluster) = cluster else { return Standing::Gone };
+/// The phase of a cluster. That it was accepted once shows in its condition and in the rights it has had since it was
+/// created: its agent may remove the condition, and a backup may lack it. Rights that are older than the cluster are those
+/// of another cluster that had its name.
+pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &Rights) -> Phase {
+    let Some(cluster) = cluster else { return Phase::Gone };
     if write::is_deleting(cluster) {
-        Standing::Leaving
+        Phase::Deleting
     } else if cluster.spec.hub_accepts_client {
-        names::refusal(name, hub_namespace).map_or(Standing::Accepted, Standing::Refused)
-    } else if condition(cluster, conditions::cluster::HUB_ACCEPTED).is_some() {
-        Standing::Denied
+        Phase::Accepted
+    } else if condition(cluster, conditions::cluster::HUB_ACCEPTED).is_some() || rights.were_given_to(cluster) {
+        Phase::Denied
     } else {
-        Standing::Unknown
+        Phase::Pending
     }
 }
 
 impl ClusterController {
     pub(super) async fn gather(&self, name: &str) -> Result<Option<Observed>> {
-        let cluster = self.clusters.named(name);
-        let standing = standing(name, cluster.as_deref(), &self.hub.config.namespace);
-        let rights = self.rights(name);
-        if standing == Standing::Unknown {
+        let (cluster, rights) = (self.clusters.named(name), self.rights(name));
+        let phase = phase(cluster.as_deref(), &rights);
+        if matches!(phase, Phase::Pending | Phase::Gone) && rights.is_empty() {
             return Ok(None);
         }
-        if standing == Standing::Gone && (rights.is_empty() || self.hub.cluster_exists(name).await?) {
+        if phase == Phase::Gone && self.hub.cluster_exists(name).await? {
             return Ok(None);
         }
-        let namespace = if standing == Standing::Accepted { self.namespace(name).await? } else { None };
+        let namespace = if phase == Phase::Accepted { self.namespace(name).await? } else { None };
         Ok(Some(Observed {
             name: name.into(),
-            standing,
+            phase,
+            refusal: names::refusal(name, &self.hub.config.namespace),
             cluster,
             namespace,
             rights,
@@ -102,15 +115,17 @@ impl ClusterController {
         }))
     }
 
+    /// The RBAC objects that belong to the cluster. Objects of their names that belong to another cluster or to all of
+    /// them are left out.
     fn rights(&self, name: &str) -> Rights {
+        let own = rbac::cluster_role(name);
+        let is_shared = SHARED_CLUSTER_ROLES.contains(&own.as_str());
+        let binding = |binding| owned(self.bindings.get(&ObjectKey::new(name, binding)), name);
         Rights {
-            role: self.roles.named(&rbac::cluster_role(name)).filter(|role| belongs_to(role.as_ref(), name)),
-            role_binding: self
-                .role_bindings
-                .named(&rbac::cluster_role(name))
-                .filter(|it| belongs_to(it.as_ref(), name)),
-            registration: self.bindings.get(&ObjectKey::new(name, rbac::registration_role_binding(name))),
-            work: self.bindings.get(&ObjectKey::new(name, rbac::work_role_binding(name))),
+            role: owned(self.roles.named(&own), name).filter(|_| !is_shared),
+            role_binding: owned(self.role_bindings.named(&own), name),
+            registration: binding(rbac::registration_role_binding(name)),
+            work: binding(rbac::work_role_binding(name)),
         }
     }
 
@@ -124,7 +139,6 @@ impl ClusterController {
     }
 }
 
-/// A cluster could be named so that a role of that name is one that all clusters share.
-fn belongs_to<K: Resource>(object: &K, cluster: &str) -> bool {
-    cluster_of(object).as_deref() == Some(cluster)
+fn owned<K: Resource>(object: Option<Arc<K>>, cluster: &str) -> Option<Arc<K>> {
+    object.filter(|object| cluster_of(object.as_ref()).as_deref() == Some(cluster))
 }

@@ -11,7 +11,7 @@ use ocm_api::{cluster::v1::ManagedCluster, finalizers::CLUSTER_API_RESOURCE_CLEA
 use ocm_runtime::write;
 
 use super::{
-    observe::{Observed, Standing},
+    observe::{Observed, Phase},
     rbac::{Step, add_missing, objects, removal, upsert},
 };
 
@@ -57,14 +57,17 @@ pub(super) enum NamespaceStep {
     Label { old: Box<Namespace>, new: Box<Namespace> },
 }
 
+/// A name that is refused comes before anything else: nothing may be written under the names of others.
 pub(super) fn plan(observed: &Observed) -> Plan {
-    match observed.standing {
-        Standing::Accepted if namespace_is_leaving(observed) => wait_for_namespace(observed),
-        Standing::Accepted if observed.shared_roles_exist => accept(observed),
-        Standing::Accepted => Plan { waits: Waits::ForSharedRoles, ..Plan::default() },
-        Standing::Denied => deny(observed),
-        Standing::Leaving | Standing::Gone => clean_up(observed),
-        Standing::Refused(_) | Standing::Unknown => Plan::default(),
+    if observed.refusal.is_some() {
+        return withdraw(observed);
+    }
+    match observed.phase {
+        Phase::Accepted if namespace_is_leaving(observed) => wait_for_namespace(observed),
+        Phase::Accepted if observed.shared_roles_exist => accept(observed),
+        Phase::Accepted => Plan { waits: Waits::ForSharedRoles, ..Plan::default() },
+        Phase::Denied => deny(observed),
+        Phase::Pending | Phase::Deleting | Phase::Gone => withdraw(observed),
     }
 }
 
@@ -109,16 +112,18 @@ fn deny(observed: &Observed) -> Plan {
     }
 }
 
-fn clean_up(observed: &Observed) -> Plan {
+/// Removes all rights, and releases the cluster if it is being deleted.
+fn withdraw(observed: &Observed) -> Plan {
     let Observed { rights, works_remain, .. } = observed;
-    let release = observed.cluster.as_deref().filter(|_| !works_remain).and_then(released);
+    let deleting = observed.cluster.as_deref().filter(|_| observed.phase == Phase::Deleting);
+    let is_held = deleting.is_some() || rights.work.is_some();
     Plan {
-        waits: Waits::for_works(*works_remain),
+        waits: Waits::for_works(*works_remain && is_held),
         role: removal(rights.role.as_ref(), false),
         role_binding: removal(rights.role_binding.as_ref(), false),
         registration: removal(rights.registration.as_ref(), false),
         work: removal(rights.work.as_ref(), !works_remain),
-        release: release.map(Box::new),
+        release: deleting.filter(|_| !works_remain).and_then(released).map(Box::new),
         ..Plan::default()
     }
 }

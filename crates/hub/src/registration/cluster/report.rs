@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, limits, reasons::cluster as reasons};
 use ocm_runtime::{Class, Classified as _, Requeue, conditions::NewCondition, error::chain};
 
-use super::{apply::Applied, observe::Standing, plan::Waits};
+use super::{apply::Applied, observe::Phase, plan::Waits};
 use crate::{
     error::{Error, Result},
     registration::status::{says_already, with_finding},
@@ -33,15 +33,15 @@ pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCl
 
 /// `None` when it is too early to say.
 fn finding(applied: &Applied) -> Option<NewCondition> {
-    match applied.standing {
-        Standing::Accepted if applied.waits == Waits::ForSharedRoles => None,
-        Standing::Accepted if applied.waits == Waits::ForNamespace => Some(error(NAMESPACE_IS_LEAVING.into())),
-        Standing::Accepted if !applied.errors.is_empty() => Some(error(cause(&applied.errors))),
-        Standing::Accepted => Some(NewCondition::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
-        Standing::Refused(why) => Some(error(refusal(why))),
-        Standing::Denied if applied.waits == Waits::ForWorks => None,
-        Standing::Denied => Some(NewCondition::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
-        Standing::Gone | Standing::Leaving | Standing::Unknown => None,
+    match applied.phase {
+        Phase::Accepted if applied.refusal.is_some() => applied.refusal.map(|why| error(refusal(why))),
+        Phase::Accepted if applied.waits == Waits::ForSharedRoles => None,
+        Phase::Accepted if applied.waits == Waits::ForNamespace => Some(error(NAMESPACE_IS_LEAVING.into())),
+        Phase::Accepted if !applied.errors.is_empty() => Some(error(cause(&applied.errors))),
+        Phase::Accepted => Some(NewCondition::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
+        Phase::Denied if applied.waits == Waits::ForWorks => None,
+        Phase::Denied => Some(NewCondition::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
+        Phase::Gone | Phase::Deleting | Phase::Pending => None,
     }
 }
 

@@ -7,7 +7,7 @@ use ocm_runtime::{Class, Classified as _, Requeue};
 
 use super::{
     apply::Applied,
-    observe::{Observed, Rights, Standing, standing},
+    observe::{Observed, Phase, Rights, phase},
     plan::{NamespaceStep, Plan, Waits, plan},
     report,
 };
@@ -28,7 +28,8 @@ fn labels() -> BTreeMap<String, String> {
 fn observed(cluster: Option<ManagedCluster>) -> Observed {
     Observed {
         name: "c1".into(),
-        standing: standing("c1", cluster.as_ref(), "hub"),
+        phase: phase(cluster.as_ref(), &Rights::default()),
+        refusal: None,
         cluster: cluster.map(Arc::new),
         namespace: None,
         rights: Rights::default(),
@@ -39,13 +40,18 @@ fn observed(cluster: Option<ManagedCluster>) -> Observed {
 }
 
 fn with_rights(cluster: Option<ManagedCluster>) -> Observed {
-    let rights = Rights {
-        role: Some(Arc::new(objects::cluster_role("c1", true, &labels()))),
-        role_binding: Some(Arc::new(objects::cluster_role_binding("c1", &labels()))),
-        registration: Some(Arc::new(objects::registration_binding("c1", &labels()))),
-        work: Some(Arc::new(objects::work_binding("c1", &labels()))),
-    };
-    Observed { rights, namespace: Some(objects::namespace("c1", &labels())), ..observed(cluster) }
+    let rights = rights("c1");
+    let phase = phase(cluster.as_ref(), &rights);
+    Observed { phase, rights, namespace: Some(objects::namespace("c1", &labels())), ..observed(cluster) }
+}
+
+fn rights(cluster: &str) -> Rights {
+    Rights {
+        role: Some(Arc::new(objects::cluster_role(cluster, true, &labels()))),
+        role_binding: Some(Arc::new(objects::cluster_role_binding(cluster, &labels()))),
+        registration: Some(Arc::new(objects::registration_binding(cluster, &labels()))),
+        work: Some(Arc::new(objects::work_binding(cluster, &labels()))),
+    }
 }
 
 fn once_accepted() -> ManagedCluster {
@@ -67,8 +73,65 @@ fn reported(observed: &Observed) -> Option<(String, String)> {
 
 #[test]
 fn a_cluster_that_nobody_has_accepted_gets_nothing() {
-    assert_eq!(observed(Some(cluster("c1"))).standing, Standing::Unknown);
+    assert_eq!(observed(Some(cluster("c1"))).phase, Phase::Pending);
     assert_eq!(plan(&observed(Some(cluster("c1")))), Plan::default());
+}
+
+#[test]
+fn a_denied_cluster_whose_condition_was_removed_loses_its_rights_and_gets_the_condition_back() {
+    let observed = with_rights(Some(cluster("c1")));
+    assert_eq!(observed.phase, Phase::Denied);
+    let plan = plan(&observed);
+    assert!(matches!(plan.role, Some(Step::Update { .. })));
+    assert!(matches!(plan.registration, Some(Step::Remove { .. })));
+    assert!(matches!(plan.work, Some(Step::Remove { release: true, .. })));
+    assert_eq!(reported(&observed), Some(("False".into(), reasons::HUB_CLUSTER_ADMIN_DENIED.into())));
+}
+
+/// A cluster that was registered after its name had been given rights.
+fn registered_again() -> Observed {
+    let mut cluster = cluster("c1");
+    cluster.metadata.creation_timestamp = Some(Time(now()));
+    let mut rights = rights("c1");
+    let before = Some(Time(now() - jiff::SignedDuration::from_secs(1)));
+    Arc::make_mut(rights.role.as_mut().unwrap()).metadata.creation_timestamp.clone_from(&before);
+    Arc::make_mut(rights.role_binding.as_mut().unwrap()).metadata.creation_timestamp.clone_from(&before);
+    Arc::make_mut(rights.registration.as_mut().unwrap()).metadata.creation_timestamp.clone_from(&before);
+    Arc::make_mut(rights.work.as_mut().unwrap()).metadata.creation_timestamp = before;
+    Observed { phase: phase(Some(&cluster), &rights), rights, ..observed(Some(cluster)) }
+}
+
+#[test]
+fn rights_of_a_former_cluster_are_no_rights_of_the_new_one_of_that_name() {
+    let observed = registered_again();
+    assert_eq!(observed.phase, Phase::Pending);
+    let removed = plan(&observed);
+    assert!(matches!(removed.role, Some(Step::Remove { .. })));
+    assert!(matches!(removed.role_binding, Some(Step::Remove { .. })));
+    assert!(matches!(removed.registration, Some(Step::Remove { .. })));
+    assert!(matches!(removed.work, Some(Step::Remove { release: true, .. })));
+    assert_eq!(reported(&observed), None, "nobody has decided about the new one");
+}
+
+fn refused(cluster: ManagedCluster) -> Observed {
+    Observed { refusal: Some("it belongs to others"), ..with_rights(Some(cluster)) }
+}
+
+#[test]
+fn a_refused_name_gets_nothing_in_any_phase_and_loses_what_it_has() {
+    let deleting = deleting(complete(), &[finalizers::CLUSTER_API_RESOURCE_CLEANUP]);
+    for cluster in [accepted("c1"), complete(), once_accepted(), cluster("c1"), deleting] {
+        let observed = refused(cluster);
+        let removed = plan(&observed);
+        assert_eq!((&removed.namespace, &removed.claim), (&None, &None), "{:?}", observed.phase);
+        assert!(matches!(removed.role, Some(Step::Remove { .. })));
+        assert!(matches!(removed.role_binding, Some(Step::Remove { .. })));
+        assert!(matches!(removed.registration, Some(Step::Remove { .. })));
+        assert!(matches!(removed.work, Some(Step::Remove { release: true, .. })));
+        assert_eq!(removed.release.is_some(), observed.phase == Phase::Deleting);
+    }
+    let nothing = Observed { rights: Rights::default(), ..refused(once_accepted()) };
+    assert_eq!(plan(&nothing), Plan::default());
 }
 
 #[test]
@@ -112,12 +175,10 @@ fn nothing_is_bound_before_the_shared_roles_exist() {
 }
 
 #[test]
-fn a_cluster_named_like_a_namespace_of_kubernetes_gets_nothing_and_is_told_why() {
-    let named = accepted("kube-system");
-    let standing = standing("kube-system", Some(&named), "hub");
-    let observed = Observed { standing, ..observed(Some(named)) };
-    assert_eq!(plan(&observed), Plan::default());
-    assert_eq!(reported(&observed), Some(("False".into(), reasons::ERROR.into())));
+fn the_condition_of_a_refused_cluster_says_why_when_it_is_accepted() {
+    assert_eq!(reported(&refused(accepted("c1"))), Some(("False".into(), reasons::ERROR.into())));
+    let denied = refused(with_accepted(&cluster("c1"), "False", reasons::ERROR));
+    assert_eq!(reported(&denied), Some(("False".into(), reasons::HUB_CLUSTER_ADMIN_DENIED.into())));
 }
 
 #[test]

@@ -9,14 +9,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::{Api, Client, ResourceExt as _, api::DeleteParams, api::Preconditions};
-use ocm_api::finalizers::MANIFEST_WORK;
+use ocm_api::{finalizers::MANIFEST_WORK, labels};
 use ocm_runtime::{
     Cache, ResultExt as _,
     error::found,
     write::{self, Writable},
 };
 
-use crate::error::Result;
+use crate::{caches::check_adoptable, error::Result};
 
 /// An RBAC object the hub keeps.
 pub(crate) trait Granting: Writable + PartialEq + Send + Sync + 'static {
@@ -144,14 +144,18 @@ async fn create<K: Granting>(client: &Client, cache: &Cache<K>, new: &K) -> Resu
     Ok(())
 }
 
-/// Takes over an object of that name that the cache does not show, for it lacks the label.
+/// Adopts an object of that name that the cache does not show because it lost its label. If it is gone again, the conflict
+/// stands: nothing has been created.
 async fn adopt<K: Granting>(client: &Client, cache: &Cache<K>, new: &K, exists: ocm_runtime::Error) -> Result<()> {
-    let live = write::get(&new.api(client), &new.name_any()).await?.map(Arc::new);
-    match live.as_ref().and_then(|live| upsert(Some(live), new.clone())) {
-        None => Ok(()),
-        Some(Step::Update { old, new }) => update(client, cache, &old, &new).await,
-        Some(_) => Err(exists.into()),
+    let Some(live) = write::get(&new.api(client), &new.name_any()).await? else { return Err(exists.into()) };
+    check_adoptable(&live, new.labels().get(labels::CLUSTER_NAME).map_or("", String::as_str))?;
+    let live = Arc::new(live);
+    match upsert(Some(&live), new.clone()) {
+        None => cache.record_write(K::clone(&live)),
+        Some(Step::Update { old, new }) => update(client, cache, &old, &new).await?,
+        Some(_) => return Err(exists.into()),
     }
+    Ok(())
 }
 
 async fn update<K: Granting>(client: &Client, cache: &Cache<K>, old: &K, new: &K) -> Result<()> {
