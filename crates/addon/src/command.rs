@@ -41,7 +41,6 @@ use ocm_runtime::{
     Clock, Context,
     admin::{self, Tls, TlsOptions},
     client::Endpoint,
-    credentials::Login,
     error::chain,
     leader::{self, Lock, Settings, identity},
     process,
@@ -127,7 +126,7 @@ impl ManagerArgs {
     where
         A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
     {
-        let context = Context::new();
+        let context = process::context();
         process::end_on_signal(&context)?;
         let endpoint = connect(&context, self.kubeconfig.as_deref(), component).await?;
         let client = endpoint.client(component)?;
@@ -218,19 +217,19 @@ impl AgentArgs {
         W: FnOnce(Agent) -> F,
         F: Future<Output = Result<(), AddonError>>,
     {
-        let context = Context::new();
+        let context = process::context();
         process::end_on_signal(&context)?;
-        let managed = Login::read(self.managed_kubeconfig.as_deref()).await?.connect(&context)?;
-        let hub = Login::read(Some(&self.hub_kubeconfig)).await?.connect(&context)?;
+        let managed = Endpoint::load(&context, self.managed_kubeconfig.as_deref())?.reloading(&context);
+        let hub = Endpoint::load(&context, Some(&self.hub_kubeconfig))?.reloading(&context);
         let namespace = self.addon_namespace.or_else(process::pod_namespace);
         let namespace = namespace.unwrap_or_else(|| AGENT_ADDON.to_owned());
         let client = managed.client(addon)?;
         let find_owner = async || {
-            process::reach(&managed, self.managed_kubeconfig.as_deref(), addon).await?;
+            process::reach(&managed, addon).await?;
             Ok(account::of(&client, &namespace).await?)
         };
         let Some(owner) = until_answered(&context, "the managed cluster", find_owner).await else { return Ok(()) };
-        let reach_hub = async || Ok(process::reach(&hub, Some(&self.hub_kubeconfig), addon).await?);
+        let reach_hub = async || Ok(process::reach(&hub, addon).await?);
         let Some(()) = until_answered(&context, "the hub", reach_hub).await else { return Ok(()) };
         let agent = Agent {
             hub: hub.client(addon)?,
@@ -276,8 +275,8 @@ async fn until_answered<T>(
 
 /// Connects to a cluster, and checks that it answers. Credentials from files are followed.
 async fn connect(context: &Context, path: Option<&Path>, user_agent: &str) -> Result<Endpoint, AddonError> {
-    let endpoint = Login::read(path).await?.connect(context)?;
-    process::reach(&endpoint, path, user_agent).await?;
+    let endpoint = Endpoint::load(context, path)?.reloading(context);
+    process::reach(&endpoint, user_agent).await?;
     Ok(endpoint)
 }
 

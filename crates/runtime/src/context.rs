@@ -14,6 +14,7 @@ use tokio_util::{
 use tracing::{Instrument as _, Span};
 
 use crate::{
+    client::Proxies,
     clock::Clock,
     controller::{self, Controller},
     health::Health,
@@ -26,6 +27,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     clock: Clock,
+    proxies: Arc<Proxies>,
     metrics: Arc<Metrics>,
     health: Health,
     end: CancellationToken,
@@ -60,6 +62,12 @@ impl Context {
         self.retries
     }
 
+    /// The context, with the proxies that its connections use where a kubeconfig names none.
+    #[must_use]
+    pub fn with_proxies(self, proxies: Proxies) -> Self {
+        Self { proxies: Arc::new(proxies), ..self }
+    }
+
     /// A part of this context with tasks of its own, which can be ended without ending the rest.
     #[must_use]
     pub fn child(&self) -> Self {
@@ -77,6 +85,12 @@ impl Context {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// The proxies that connections use where a kubeconfig names none.
+    #[must_use]
+    pub fn proxies(&self) -> &Proxies {
+        &self.proxies
     }
 
     /// The metrics.

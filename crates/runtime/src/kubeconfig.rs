@@ -1,6 +1,6 @@
 //! Kubeconfig files: one context of them is used, and errors say which file is wrong.
 //!
-//! The environment is not read here: where a kubeconfig names no proxy, the caller decides.
+//! The environment is not read here: where a kubeconfig names no proxy, [`Proxies`](crate::client::Proxies) decide.
 
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,11 @@ pub async fn load(path: Option<&Path>) -> Result<Config, KubeconfigError> {
     let Some(path) = path else {
         return Config::incluster().map_err(KubeconfigError::NotInCluster);
     };
-    let context = select(path, None)?;
+    config(path, &select(path, None)?)
+}
+
+/// The client configuration for a context of the kubeconfig at `path`.
+pub(crate) fn config(path: &Path, context: &SelectedContext) -> Result<Config, KubeconfigError> {
     context.config().map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | module | what it gives |
 //! | --- | --- |
-//! | [`client`] | a [`kube::Client`] over one HTTP/2 connection per identity, certificates replaced in place |
+//! | [`client`] | a [`kube::Client`] over one HTTP/2 connection per identity, proxies, credentials renewed in place |
 //! | [`informer`] | one watch per kind, shared by all controllers that need it |
 //! | [`queue`], [`controller`] | the work queue with back-off, and the driver of the four verbs |
 //! | [`context`] | clock, metrics, health and shutdown of one hub or agent, as a value |
@@ -15,7 +15,7 @@
 //! | [`conditions`] | setting `metav1.Condition`s without losing transition times |
 //! | [`events`] | Kubernetes Events in the form OCM writes them |
 //! | [`pki`] | keys, certificate signing requests, certificates |
-//! | [`kubeconfig`], [`credentials`] | reading kubeconfig files, and taking up renewed credentials |
+//! | [`kubeconfig`] | one context of a kubeconfig file, and whether it has changed |
 //! | [`leader`] | leader election: work that runs while a lease is held |
 //! | [`health`], [`metrics`], [`admin`] | the listener for probes and metrics |
 //! | [`feature_gates`], [`logs`], [`process`] | arguments, logs, signals that every command shares |
@@ -31,7 +31,6 @@ pub mod clock;
 pub mod conditions;
 pub mod context;
 pub mod controller;
-pub mod credentials;
 pub mod error;
 pub mod events;
 pub mod feature_gates;

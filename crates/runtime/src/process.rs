@@ -4,7 +4,6 @@ use std::{
     error::Error as StdError,
     future::Future,
     io::{self, Write as _},
-    path::Path,
     time::Duration,
 };
 
@@ -16,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::{
     Context,
-    client::{self, ClientError, Endpoint},
+    client::{self, ClientError, Endpoint, Proxies},
     error::chain,
     kubeconfig::KubeconfigError,
     logs,
@@ -38,23 +37,23 @@ pub enum Unreachable {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The cluster answered with an error, or not at all.
-    #[error("failed to reach the API server {server} of {login}")]
+    #[error("failed to reach the API server {server} of {credentials}")]
     Refused {
         /// The API server's address.
         server: String,
-        /// The kubeconfig, for people.
-        login: String,
+        /// Where the credentials come from, for people.
+        credentials: String,
         /// What went wrong.
         #[source]
         source: Box<kube::Error>,
     },
     /// The cluster did not answer in time.
-    #[error("failed to reach the API server {server} of {login}: no answer within {} s", PATIENCE.as_secs())]
+    #[error("failed to reach the API server {server} of {credentials}: no answer within {} s", PATIENCE.as_secs())]
     Silent {
         /// The API server's address.
         server: String,
-        /// The kubeconfig, for people.
-        login: String,
+        /// Where the credentials come from, for people.
+        credentials: String,
     },
 }
 
@@ -84,6 +83,12 @@ pub fn start_logs(verbosity: u8) {
         _ => "trace",
     };
     logs::init(&std::env::var("RUST_LOG").unwrap_or_else(|_| default.to_owned()));
+}
+
+/// The context of a process, with the proxies that its environment names.
+#[must_use]
+pub fn context() -> Context {
+    Context::new().with_proxies(Proxies::from_variables(|name| std::env::var(name).ok()))
 }
 
 /// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C. Asked a second time, the process
@@ -167,12 +172,20 @@ fn hint(error: &(dyn StdError + 'static)) -> Option<&'static str> {
         if let Some(Unreachable::Refused { .. } | Unreachable::Silent { .. }) = error.downcast_ref() {
             return Some("check that it is up and that the address and the credentials are right");
         }
-        if let Some(KubeconfigError::NotInCluster(_)) = error.downcast_ref() {
+        if is_not_in_cluster(error) {
             return Some("name the kubeconfig of a cluster on the command line; --help says how");
         }
         next = error.source();
     }
     None
+}
+
+fn is_not_in_cluster(error: &(dyn StdError + 'static)) -> bool {
+    let kubeconfig = match error.downcast_ref() {
+        Some(ClientError::Kubeconfig(error)) => Some(&**error),
+        _ => error.downcast_ref(),
+    };
+    matches!(kubeconfig, Some(KubeconfigError::NotInCluster(_)))
 }
 
 /// The name of this machine or pod.
@@ -195,19 +208,18 @@ pub fn pod_namespace() -> Option<String> {
 ///
 /// # Errors
 /// [`Unreachable`], when it has not answered for five seconds or does not accept the credentials.
-pub async fn reach(endpoint: &Endpoint, kubeconfig: Option<&Path>, user_agent: &str) -> Result<(), Unreachable> {
+pub async fn reach(endpoint: &Endpoint, user_agent: &str) -> Result<(), Unreachable> {
     let client = endpoint.client(user_agent)?;
     let deadline = Instant::now() + PATIENCE;
-    let server = endpoint.server().to_string();
-    let login = kubeconfig.map_or("the pod's service account".to_owned(), |path| path.display().to_string());
+    let (server, credentials) = (endpoint.server().to_string(), endpoint.origin());
     loop {
         match tokio::time::timeout_at(deadline, client.apiserver_version()).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(error)) if Instant::now() + PAUSE > deadline || is_final(&error) => {
-                return Err(Unreachable::Refused { server, login, source: Box::new(error) });
+                return Err(Unreachable::Refused { server, credentials, source: Box::new(error) });
             }
             Ok(Err(_)) => sleep(PAUSE).await,
-            Err(_) => return Err(Unreachable::Silent { server, login }),
+            Err(_) => return Err(Unreachable::Silent { server, credentials }),
         }
     }
 }

@@ -14,7 +14,7 @@ use ocm_api::{
     leases, namespaces,
     secrets::{self, KEY_KUBECONFIG},
 };
-use ocm_runtime::{Context, admin, client::Endpoint, credentials::Login, leader};
+use ocm_runtime::{Context, admin, client::Endpoint, leader};
 
 use crate::{
     args::{self, CommonArgs},
@@ -126,7 +126,7 @@ pub(crate) async fn run(args: AgentArgs, given: &Given) -> anyhow::Result<()> {
     let mut config = config(&args)?;
     given.check(&config.feature_gates.not_built)?;
     let (election, tls) = (args.common.election.settings()?, args.common.serving.tls()?);
-    let context = Context::new();
+    let context = process::context();
     process::end_on_signal(&context)?;
     process::end_on_change(&context, args.common.terminate_on_files.clone());
     let (management, own_certificates) = connect(&context, args.common.kubeconfig.as_deref()).await?;
@@ -152,10 +152,10 @@ pub(crate) async fn run(args: AgentArgs, given: &Given) -> anyhow::Result<()> {
 
 /// Connects to a cluster, and says which certificates its API server is known by.
 async fn connect(context: &Context, kubeconfig: Option<&Path>) -> anyhow::Result<(Endpoint, Option<Vec<u8>>)> {
-    let login = Login::read(kubeconfig).await?;
-    let endpoint = login.connect(context)?;
-    process::reach(&endpoint, kubeconfig).await?;
-    Ok((endpoint, agent::ca_bundle(&login.config)))
+    let endpoint = Endpoint::load(context, kubeconfig)?.reloading(context);
+    process::reach(&endpoint).await?;
+    let certificates = endpoint.root_certificates().map(agent::ca_bundle);
+    Ok((endpoint, certificates))
 }
 
 /// The agent from being elected until it is no longer.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use ocm_api::namespaces;
 use ocm_hub::{GcResource, Hub, HubConfig, feature_gates};
-use ocm_runtime::{Context, admin, credentials::Login};
+use ocm_runtime::{admin, client::Endpoint};
 
 use crate::{
     args::{self, CommonArgs},
@@ -41,11 +41,11 @@ pub(crate) async fn run(args: HubArgs, given: &Given) -> anyhow::Result<()> {
     let config = config(&args)?;
     given.check(&config.gates.not_built)?;
     let tls = args.common.serving.tls()?;
-    let context = Context::new();
+    let context = process::context();
     process::end_on_signal(&context)?;
     process::end_on_change(&context, args.common.terminate_on_files);
-    let endpoint = Login::read(args.common.kubeconfig.as_deref()).await?.connect(&context)?;
-    process::reach(&endpoint, args.common.kubeconfig.as_deref()).await?;
+    let endpoint = Endpoint::load(&context, args.common.kubeconfig.as_deref())?.reloading(&context);
+    process::reach(&endpoint).await?;
     let client = endpoint.client(USER_AGENT)?;
     admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
     let _hub = Hub::start(&context, client, config)?;

@@ -1,17 +1,12 @@
 //! What every command does alike: its runtime, the way it reaches a cluster, its end.
 
-use std::{
-    future::Future,
-    io::Write as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{future::Future, io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use ocm_runtime::{Context, client::Endpoint, process};
 use tracing::info;
 
-pub(crate) use ocm_runtime::process::{host, pod_namespace, print_error, run_to_the_end, start_logs};
+pub(crate) use ocm_runtime::process::{context, host, pod_namespace, print_error, run_to_the_end, start_logs};
 
 /// How often the files of --terminate-on-files are read.
 const FILE_POLL: Duration = Duration::from_secs(5);
@@ -54,6 +49,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Checks that a cluster answers and knows us.
-pub(crate) async fn reach(endpoint: &Endpoint, kubeconfig: Option<&Path>) -> anyhow::Result<()> {
-    Ok(process::reach(endpoint, kubeconfig, USER_AGENT).await?)
+pub(crate) async fn reach(endpoint: &Endpoint) -> anyhow::Result<()> {
+    Ok(process::reach(endpoint, USER_AGENT).await?)
 }

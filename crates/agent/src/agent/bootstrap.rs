@@ -3,12 +3,7 @@
 use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
-use ocm_runtime::{
-    Change, Context, Informers,
-    client::Endpoint,
-    informer::WatchFilter,
-    kubeconfig::{self, Fingerprint},
-};
+use ocm_runtime::{Change, Context, Informers, client::Endpoint, informer::WatchFilter, kubeconfig::Fingerprint};
 use tokio::sync::watch as signal;
 use tracing::{info, info_span, warn};
 
@@ -30,7 +25,7 @@ impl Agent {
     pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let (path, connection) = self.bootstrap_connection(cause)?;
-        let endpoint = Endpoint::new(&kubeconfig::load(Some(path)).await?)?.counted(&self.context);
+        let endpoint = Endpoint::load(&self.context, Some(path))?;
         let phase = self.context.child();
         let ask =
             info_span!("bootstrap", hub = connection.server).in_scope(|| self.ask(&phase, &endpoint, &connection));

@@ -194,11 +194,10 @@ pub fn known_gates() -> Vec<Known> {
         .collect()
 }
 
-/// The certificates that `config` trusts, PEM: what the hub's users need to reach this cluster.
+/// Certificates (DER) as PEM: what the hub's users need to reach this cluster.
 #[must_use]
-pub fn ca_bundle(config: &kube::Config) -> Option<Vec<u8>> {
-    let certificates = config.root_cert.as_ref()?;
-    Some(certificates.iter().map(|der| pem(der)).collect::<String>().into_bytes())
+pub fn ca_bundle(certificates: &[Vec<u8>]) -> Vec<u8> {
+    certificates.iter().map(|der| pem(der)).collect::<String>().into_bytes()
 }
 
 fn pem(der: &[u8]) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, components, feature_gates};
 use ocm_runtime::{
-    Cache, Context, Informers, client::Endpoint, error::chain, events::EventRecorder, informer::WatchFilter, kubeconfig,
+    Cache, Context, Informers, client::Endpoint, error::chain, events::EventRecorder, informer::WatchFilter,
 };
 use tracing::{info, info_span, warn};
 
@@ -28,8 +28,7 @@ impl Agent {
     pub(super) async fn connected_phase(&self) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let connection = Connection::read(&self.credentials.kubeconfig())?;
-        let own = kubeconfig::load(Some(&self.credentials.kubeconfig())).await?;
-        let endpoint = Endpoint::new(&own)?.counted(&self.context);
+        let endpoint = Endpoint::load(&self.context, Some(&self.credentials.kubeconfig()))?;
         let phase = self.context.child();
         let started = info_span!("connected", hub = connection.server)
             .in_scope(|| self.work_with(&phase, &endpoint, &connection));
@@ -144,12 +143,9 @@ impl Agent {
         if self.credentials.check().is_err() {
             return;
         }
-        let taken_up = match kubeconfig::load(Some(&self.credentials.kubeconfig())).await {
-            Ok(config) => endpoint.replace(&config).map_err(AgentError::from),
-            Err(error) => Err(error.into()),
-        };
-        match taken_up {
-            Ok(()) => info!("took up new credentials for the hub"),
+        match endpoint.reload().await {
+            Ok(true) => info!("took up new credentials for the hub"),
+            Ok(false) => {}
             Err(error) => {
                 warn!(error = %chain(&error), "cannot take up the new credentials for the hub, keeping the old ones");
             }

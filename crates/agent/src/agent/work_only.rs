@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use ocm_api::secrets::{KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY};
-use ocm_runtime::{Context, Informers, client::Endpoint, error::chain, kubeconfig};
+use ocm_runtime::{Context, Informers, client::Endpoint, error::chain};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use super::{AgentConfig, AgentError, Names, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
@@ -36,7 +36,7 @@ async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, di
     let names = names_at(config, &connection).await?;
     let settings = config.work_settings(&names, &connection.server);
     let content = content(dir);
-    let endpoint = Endpoint::new(&kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?)?.counted(phase);
+    let endpoint = Endpoint::load(phase, Some(&dir.file(KEY_KUBECONFIG)))?;
     let span = info_span!("agent", cluster = names.cluster, hub = connection.server);
     span.in_scope(|| start(phase, &endpoint, managed, settings))?;
     tokio::select! {
@@ -109,9 +109,11 @@ async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection, mut 
         if Connection::read(&dir.file(KEY_KUBECONFIG)).is_ok_and(|new| new.server != connection.server) {
             return warn!("the credentials are for another hub now, starting over");
         }
-        match take_up(dir, endpoint).await {
-            Ok(()) => {
-                info!("took up new credentials for the hub");
+        match endpoint.reload().await {
+            Ok(changed) => {
+                if changed {
+                    info!("took up new credentials for the hub");
+                }
                 taken_up = now;
             }
             Err(error) => {
@@ -119,11 +121,6 @@ async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection, mut 
             }
         }
     }
-}
-
-async fn take_up(dir: &HubDir, endpoint: &Endpoint) -> Result<(), AgentError> {
-    let config = kubeconfig::load(Some(&dir.file(KEY_KUBECONFIG))).await?;
-    Ok(endpoint.replace(&config)?)
 }
 
 #[cfg(test)]

@@ -1,0 +1,184 @@
+//! Proxies between a client and its API server.
+//!
+//! As in Go's client: a `proxy-url` of the kubeconfig counts, and else what the environment says, as curl reads it too.
+
+use std::net::IpAddr;
+
+use http::{HeaderValue, Uri};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::{
+    client::{
+        legacy::connect::{
+            HttpConnector,
+            proxy::{SocksV5, Tunnel},
+        },
+        proxy::matcher::{Intercept, Matcher},
+    },
+    rt::TokioIo,
+};
+use kube::Config;
+use tokio::net::TcpStream;
+use tower::{BoxError, ServiceExt as _, util::BoxCloneSyncService};
+
+use super::ClientError;
+
+/// The port of a SOCKS proxy that names none.
+const SOCKS_PORT: u16 = 1080;
+
+/// The proxies that the environment of a process names. Its `Debug` form does not show their passwords.
+#[derive(Clone, Default)]
+pub struct Proxies {
+    http: String,
+    https: String,
+    all: String,
+    no_proxy: String,
+}
+
+impl std::fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields = f.debug_struct("Proxies");
+        for (name, url) in [("http", &self.http), ("https", &self.https), ("all", &self.all)] {
+            fields.field(name, &without_password(url));
+        }
+        fields.field("no_proxy", &self.no_proxy).finish()
+    }
+}
+
+impl Proxies {
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case, with `variable`.
+    #[must_use]
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let read = |name: &str| {
+            let names = [name.to_owned(), name.to_lowercase()];
+            names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty()).unwrap_or_default()
+        };
+        Self {
+            http: read("HTTP_PROXY"),
+            https: read("HTTPS_PROXY"),
+            all: read("ALL_PROXY"),
+            no_proxy: read("NO_PROXY"),
+        }
+    }
+
+    /// Adds the proxy to a configuration that names none.
+    ///
+    /// # Errors
+    /// [`ClientError::Proxy`] if the one to use is no URL.
+    pub fn complete(&self, config: &mut Config) -> Result<(), ClientError> {
+        if config.proxy_url.is_some() {
+            return Ok(());
+        }
+        let Some(url) = self.url_for(&config.cluster_url) else { return Ok(()) };
+        config.proxy_url = Some(url.parse().map_err(|_| ClientError::Proxy { proxy: without_password(url) })?);
+        Ok(())
+    }
+
+    /// The URL of the proxy for a server; none for this machine and for what `NO_PROXY` excludes.
+    fn url_for(&self, server: &Uri) -> Option<&str> {
+        let own = match server.scheme_str() {
+            Some("https") => &self.https,
+            Some("http") => &self.http,
+            _ => return None,
+        };
+        let url = [own, &self.all].into_iter().find(|url| !url.is_empty())?;
+        (!is_loopback(host(server)?) && !self.excludes(server)).then_some(url)
+    }
+
+    fn excludes(&self, server: &Uri) -> bool {
+        let entries = || self.no_proxy.split(',').map(str::trim);
+        if entries().any(|entry| entry == "*") {
+            return true;
+        }
+        let relevant: Vec<_> = entries().filter_map(|entry| entry_for(entry, server)).collect();
+        let any = "http://any";
+        Matcher::builder().all(any).no(relevant.join(",")).build().intercept(server).is_none()
+    }
+}
+
+/// What an entry of `NO_PROXY` says about a server, in the form that [`Matcher`] reads as Go does: it knows neither ports
+/// nor names that are meant with all below them but without themselves.
+fn entry_for<'a>(entry: &'a str, server: &Uri) -> Option<&'a str> {
+    let (name, port) = match entry.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse::<u16>().ok()),
+        _ => (entry, None),
+    };
+    let name = name.trim_matches(['[', ']']).trim_start_matches('*');
+    let is_itself = name.strip_prefix('.').is_some_and(|parent| host(server) == Some(parent));
+    (port.is_none_or(|port| port == port_of(server)) && !is_itself).then_some(name)
+}
+
+fn host(server: &Uri) -> Option<&str> {
+    Some(server.host()?.trim_matches(['[', ']']))
+}
+
+pub(super) fn port_of(server: &Uri) -> u16 {
+    server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A URL as it may be shown: without the user and the password in it.
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+/// Opens connections to servers through a proxy.
+pub(super) type ProxyConnector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+
+/// A proxy, and how to log in to it.
+#[derive(Clone, Debug)]
+pub(super) enum Proxy {
+    /// Asked with CONNECT, over TLS or not.
+    Http { uri: Uri, authorization: Option<HeaderValue> },
+    /// Asked with SOCKS 5; it resolves names.
+    Socks { uri: Uri, login: Option<(String, String)> },
+}
+
+impl Proxy {
+    /// # Errors
+    /// [`ClientError::Proxy`] if the URL is malformed or the protocol is not supported.
+    pub(super) fn parse(url: &str) -> Result<Self, ClientError> {
+        let refused = || ClientError::Proxy { proxy: without_password(url) };
+        let matcher = Matcher::builder().all(url).build();
+        let proxy = matcher.intercept(&Uri::from_static("http://any")).ok_or_else(refused)?;
+        match proxy.uri().scheme_str() {
+            Some("http" | "https") => {
+                Ok(Self::Http { uri: proxy.uri().clone(), authorization: proxy.basic_auth().cloned() })
+            }
+            Some("socks5" | "socks5h") => {
+                let login = proxy.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
+                Ok(Self::Socks { uri: socks_address(&proxy).ok_or_else(refused)?, login })
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// Opens connections through this proxy; `transport` opens those to the proxy.
+    pub(super) fn connector(&self, transport: HttpsConnector<HttpConnector>) -> ProxyConnector {
+        match self.clone() {
+            Self::Http { uri, authorization } => {
+                let tunnel = Tunnel::new(uri, transport);
+                let tunnel = authorization.into_iter().fold(tunnel, Tunnel::with_auth);
+                BoxCloneSyncService::new(tunnel.map_err(BoxError::from))
+            }
+            Self::Socks { uri, login } => {
+                let socks = SocksV5::new(uri, transport);
+                let socks = login.into_iter().fold(socks, |socks, (user, password)| socks.with_auth(user, password));
+                BoxCloneSyncService::new(socks.map_err(BoxError::from))
+            }
+        }
+    }
+}
+
+/// Where the proxy listens, as a URL of a plain connection.
+fn socks_address(proxy: &Intercept) -> Option<Uri> {
+    let host = proxy.uri().host()?;
+    format!("http://{host}:{}", proxy.uri().port_u16().unwrap_or(SOCKS_PORT)).parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! How requests get to a server: connections, and the credentials that they are opened with.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwapOption;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Bytes};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{
+        Client as HttpClient,
+        connect::{Connect, HttpConnector},
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Config,
+    client::{Body, ConfigExt as _},
+    config::AuthInfo,
+};
+use rustls::{ClientConfig, sign::SingleCertAndKey};
+use tokio::sync::Mutex;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
+use tracing::warn;
+
+use super::{
+    AnswerBody, ClientError,
+    exec::{Credential, Plugin},
+    proxy::{Proxy, ProxyConnector},
+    verifier,
+};
+use crate::{Clock, error::chain};
+
+/// How long opening a TCP connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that has been silent for this long is asked whether it is alive.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// A connection that does not answer that question within this time is given up.
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// A credential is renewed this long before it expires.
+const AHEAD: SignedDuration = SignedDuration::from_secs(60);
+/// A plugin is not run more often than this, whatever it gave out and the server said about it.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+pub(super) type HttpService = BoxCloneSyncService<Request<Body>, Response<AnswerBody>, BoxError>;
+
+/// One configuration: a server, and where the credentials for it come from.
+pub(super) struct Transport {
+    config: Config,
+    plugin: Option<Plugin>,
+    clock: Clock,
+    /// None before a plugin has given out the first credential.
+    session: ArcSwapOption<Session>,
+    /// When the plugin last failed, and why. Locked while it runs.
+    failure: Mutex<Option<(Timestamp, ClientError)>>,
+}
+
+/// A connection, opened when it is needed, with one credential.
+pub(super) struct Session {
+    pub(super) http: HttpService,
+    since: Timestamp,
+    pub(super) expires: Option<Timestamp>,
+}
+
+impl Transport {
+    /// Prepares connections; none is opened and no plugin run before the first request.
+    pub(super) fn new(config: &Config, clock: &Clock) -> Result<Self, ClientError> {
+        let mut config = config.clone();
+        let plugin = Plugin::take(&mut config.auth_info);
+        let now = clock.now();
+        // Built with a plugin as well, since what is wrong with the configuration is to be known at once.
+        let session = Session::new(&config, Credential::default(), now)?;
+        let session = ArcSwapOption::new(plugin.is_none().then(|| Arc::new(session)));
+        Ok(Self { config, plugin, clock: clock.clone(), session, failure: Mutex::default() })
+    }
+
+    /// What is answered by `service`.
+    pub(super) fn over(server: http::Uri, service: HttpService) -> Self {
+        let session = Session { http: service, since: Timestamp::MIN, expires: None };
+        Self {
+            config: Config::new(server),
+            plugin: None,
+            clock: Clock::System,
+            session: ArcSwapOption::from_pointee(session),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(super) fn has_plugin(&self) -> bool {
+        self.plugin.is_some()
+    }
+
+    /// Until when the credential in use can be used, if that is known.
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        self.session.load().as_ref().and_then(|session| session.expires)
+    }
+
+    /// What to send the next request over. A credential that is about to expire is renewed first.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, ClientError> {
+        let now = self.clock.now();
+        match self.session.load_full() {
+            Some(session) if !session.is_due(now) => Ok(session),
+            due => self.renew(due).await,
+        }
+    }
+
+    /// What to send a request over that was refused (401) with the credential of `refused`; none if there is nothing new.
+    pub(super) async fn after_refusal(&self, refused: Arc<Session>) -> Option<Arc<Session>> {
+        if self.plugin.is_none() || self.clock.now() < refused.since + PAUSE {
+            return None;
+        }
+        let renewed = self.renew(Some(refused.clone())).await;
+        renewed.ok().filter(|renewed| !Arc::ptr_eq(renewed, &refused))
+    }
+
+    /// Runs the plugin, unless another task has done so since `due` was in use.
+    async fn renew(&self, due: Option<Arc<Session>>) -> Result<Arc<Session>, ClientError> {
+        let mut failure = self.failure.lock().await;
+        let (current, now) = (self.session.load_full(), self.clock.now());
+        if let Some(current) = current.filter(|current| due.as_ref().is_none_or(|due| !Arc::ptr_eq(due, current))) {
+            return Ok(current);
+        }
+        let recent = failure.as_ref().filter(|(at, _)| now < *at + PAUSE).map(|(_, error)| error.clone());
+        let renewed = match recent.clone() {
+            Some(error) => Err(error),
+            None => self.run_plugin(now).await,
+        };
+        match renewed {
+            Ok(session) => {
+                *failure = None;
+                self.session.store(Some(session.clone()));
+                Ok(session)
+            }
+            Err(error) => {
+                *failure = failure.take().filter(|_| recent.is_some()).or(Some((now, error.clone())));
+                usable(due, now, recent.is_none(), error)
+            }
+        }
+    }
+
+    async fn run_plugin(&self, now: Timestamp) -> Result<Arc<Session>, ClientError> {
+        let credential = match &self.plugin {
+            Some(plugin) => plugin.run().await.map_err(|error| ClientError::Plugin(Arc::new(error)))?,
+            None => Credential::default(),
+        };
+        Session::new(&self.config, credential, now).map(Arc::new)
+    }
+}
+
+impl Session {
+    fn is_due(&self, now: Timestamp) -> bool {
+        now >= self.since + PAUSE && self.expires.is_some_and(|expires| now + AHEAD >= expires)
+    }
+
+    fn new(config: &Config, credential: Credential, now: Timestamp) -> Result<Self, ClientError> {
+        let Credential { token, identity, expires } = credential;
+        let mut config = config.clone();
+        config.auth_info.token = token.map(Into::into).or(config.auth_info.token);
+        let mut tls = client_tls(&config)?;
+        if let Some(identity) = identity {
+            tls.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity));
+        }
+        let http = match proxy(&config)? {
+            None => layered(&config, https(&config, tls, tcp())?)?,
+            Some(proxy) => layered(&config, https(&config, tls, proxy)?)?,
+        };
+        Ok(Self { http, since: now, expires })
+    }
+}
+
+/// The old credential while it can be used, which is the reason to renew it ahead of time.
+fn usable(
+    due: Option<Arc<Session>>,
+    now: Timestamp,
+    is_new: bool,
+    error: ClientError,
+) -> Result<Arc<Session>, ClientError> {
+    let usable = due.filter(|due| due.expires.is_none_or(|expires| now < expires)).ok_or_else(|| error.clone())?;
+    if is_new {
+        warn!(error = %chain(&error), "failed to renew the credentials, going on with the old ones until they expire");
+    }
+    Ok(usable)
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp
+}
+
+fn client_tls(config: &Config) -> Result<ClientConfig, ClientError> {
+    let mut tls = config.rustls_client_config().map_err(credentials(config))?;
+    let verifier = verifier::of(config).map_err(|source| ClientError::Authority {
+        server: config.cluster_url.to_string(),
+        source: Arc::new(source),
+    })?;
+    if let Some(verifier) = verifier {
+        tls.dangerous().set_certificate_verifier(verifier);
+    }
+    Ok(tls)
+}
+
+/// A proxy is recognized by the same certificates as the server, as in Go, and gets none of the client's.
+fn proxy(config: &Config) -> Result<Option<ProxyConnector>, ClientError> {
+    let Some(url) = &config.proxy_url else { return Ok(None) };
+    let proxy = Proxy::parse(&url.to_string())?;
+    let mut anonymous = config.clone();
+    anonymous.auth_info = AuthInfo::default();
+    let tls = client_tls(&anonymous)?;
+    let transport = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+    Ok(Some(proxy.connector(transport.wrap_connector(tcp()))))
+}
+
+fn https<C>(config: &Config, tls: ClientConfig, transport: C) -> Result<HttpsConnector<C>, ClientError> {
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let invalid = |_| ClientError::ServerName { server: config.cluster_url.to_string(), name: name.clone() };
+        let name = name.clone().try_into().map_err(invalid)?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_all_versions().wrap_connector(transport))
+}
+
+fn layered<C>(config: &Config, connector: C) -> Result<HttpService, ClientError>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
+    let http = HttpClient::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true)
+        .build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(credentials(config))?)
+        .layer(config.extra_headers_layer().map_err(credentials(config))?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(boxed(service))
+}
+
+pub(super) fn boxed<S, B>(service: S) -> HttpService
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let answer = |response: Response<B>| response.map(|body| body.map_err(Into::into).boxed_unsync());
+    BoxCloneSyncService::new(service.map_response(answer).map_err(Into::into))
+}
+
+fn credentials(config: &Config) -> impl FnOnce(kube::Error) -> ClientError {
+    let server = config.cluster_url.to_string();
+    move |source| ClientError::Credentials { server, source: Arc::new(source) }
+}
