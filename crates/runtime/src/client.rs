@@ -280,6 +280,12 @@ impl Endpoint {
         self.identity.server()
     }
 
+    /// The kubeconfig and the context in it, if that is where the endpoint comes from.
+    #[must_use]
+    pub fn kubeconfig(&self) -> Option<(&Path, &str)> {
+        self.identity.kubeconfig()
+    }
+
     /// Where the credentials come from, for people: `context hub of /some/kubeconfig`.
     #[must_use]
     pub fn origin(&self) -> String {

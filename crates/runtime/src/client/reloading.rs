@@ -28,7 +28,7 @@ pub(crate) async fn follow(endpoint: Endpoint) {
 async fn reload(endpoint: &Endpoint, known: Option<String>) -> Option<String> {
     let error = match endpoint.reload().await {
         Ok(true) => {
-            info!(credentials = endpoint.origin(), "reloaded the credentials");
+            log_reload(endpoint);
             return None;
         }
         Ok(false) => return None,
@@ -39,6 +39,12 @@ async fn reload(endpoint: &Endpoint, known: Option<String>) -> Option<String> {
         refuse(endpoint, &error, &problem);
     }
     Some(problem)
+}
+
+fn log_reload(endpoint: &Endpoint) {
+    if let Some((path, context)) = endpoint.kubeconfig() {
+        info!(kubeconfig = %path.display(), context, "reloaded the credentials");
+    }
 }
 
 fn refuse(endpoint: &Endpoint, error: &ClientError, problem: &str) {

@@ -29,12 +29,13 @@ fn start(command: &str, dir: &TempDir, flags: &[&str], kubeconfig: &Path) -> Res
 }
 
 async fn takes_up(process: &Process, kubeconfig: &Path) -> Result<()> {
-    let line = format!("took up new credentials kubeconfig={}", kubeconfig.display());
+    let line = format!("reloaded the credentials kubeconfig={}", kubeconfig.display());
     process.wait_for_log(&line).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hub_and_agent_take_up_the_renewed_tokens_of_their_kubeconfigs() -> Result<()> {
+async fn hub_and_agent_reload_the_renewed_tokens_of_their_kubeconfigs_and_refuse_those_for_another_cluster()
+-> Result<()> {
     let (world, dir) = (world().await?, TempDir::new("renewed")?);
     let file = |name: &str| dir.path().join(name);
     let (hub_file, own_file, spoke_file) = (file("hub"), file("own"), file("spoke"));
@@ -59,7 +60,9 @@ async fn hub_and_agent_take_up_the_renewed_tokens_of_their_kubeconfigs() -> Resu
     write().await?;
     takes_up(&hub, &hub_file).await?;
     takes_up(&agent, &own_file).await?;
-    takes_up(&agent, &spoke_file).await
+    takes_up(&agent, &spoke_file).await?;
+    login(world.managed_plane, namespaces::AGENT, AGENT_ACCOUNT, &hub_file).await?;
+    hub.wait_for_log("going on with the old").await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]
