@@ -31,7 +31,8 @@ fn config(world: &World) -> AgentConfig {
     config
 }
 
-async fn create_work(world: &World) -> Result<ManifestWork> {
+/// Creates a work with one ConfigMap.
+pub(crate) async fn create_work(world: &World) -> Result<ManifestWork> {
     let manifest =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}});
     let work = json!({"metadata": {"name": "work"}, "spec": {"workload": {"manifests": [manifest]}}});
@@ -39,7 +40,7 @@ async fn create_work(world: &World) -> Result<ManifestWork> {
 }
 
 /// Waits for the record of the work, for the hub at this address.
-async fn recorded(world: &World, server: &str) -> Result<AppliedManifestWork> {
+pub(crate) async fn recorded(world: &World, server: &str) -> Result<AppliedManifestWork> {
     let name = format!("{}-work", hub_hash(server));
     eventually(&format!("the objects are in record {name}"), || async {
         let record = world.records().get_opt(&name).await?;

@@ -9,5 +9,6 @@ mod registration;
 mod registration_rotation;
 mod registration_status;
 mod registration_world;
+mod work_only;
 mod works;
 mod works_world;

@@ -6,7 +6,7 @@ use k8s_openapi::{
     api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec},
 };
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use ocm_agent::{AgentConfig, AgentError, Components};
+use ocm_agent::{AgentConfig, AgentError};
 use ocm_api::{labels, leases, signers};
 use ocm_runtime::{
     Clock,
@@ -243,15 +243,5 @@ async fn a_hub_that_does_not_answer_is_waited_for() -> Result<()> {
     let agent = world.start().await?;
     eventually("the agent has tried", || async { agent.looks("cluster-creating") > 0 }).await?;
     assert!(agent.context.health().checks().iter().all(|(_, answer)| answer.is_ok()));
-    agent.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_work_half_alone_waits_for_credentials() -> Result<()> {
-    let world = World::new().await?;
-    let config = AgentConfig { components: Components { registration: false, work: true }, ..world.config() };
-    let agent = world.start_with(config, Clock::System).await?;
-    tokio::task::yield_now().await;
-    assert!(world.own_requests().await?.is_empty());
     agent.stop().await
 }

@@ -123,7 +123,8 @@ impl World {
         let (kubeconfig, own, namespace) = self.agent_identity().await?;
         write_kubeconfig(&to_hub(kubeconfig), &bootstrap)?;
         let own = to_managed(own);
-        let mut agent = Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, running: None };
+        let mut agent =
+            Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, configure: |_| {}, running: None };
         agent.start().await?;
         Ok(agent)
     }
@@ -334,6 +335,8 @@ pub(crate) struct Agent {
     bootstrap: PathBuf,
     own: Kubeconfig,
     dir: TempDir,
+    /// Changes the configuration that it is started with next.
+    pub(crate) configure: fn(&mut AgentConfig),
     running: Option<(ocm_runtime::Context, JoinHandle<Result<()>>)>,
 }
 
@@ -349,6 +352,7 @@ impl Agent {
         config.agent_id = format!("{}-agent", self.cluster);
         config.namespace.clone_from(&self.namespace);
         config.bootstrap_kubeconfig = Some(self.bootstrap.clone());
+        (self.configure)(&mut config);
         let context = ocm_runtime::Context::new();
         let managed = endpoint(&self.own).await?;
         let own = context.clone();
@@ -361,6 +365,15 @@ impl Agent {
         let (context, task) = self.running.take().context("the agent does not run")?;
         context.stop().await;
         task.await?
+    }
+
+    /// How many passes a controller of the agent has made without an error.
+    pub(crate) fn passes(&self, controller: &str) -> u64 {
+        let Some((context, _)) = &self.running else { return 0 };
+        let of = format!("reconciles_total{{controller=\"{controller}\",result=\"success\"}} ");
+        let metrics = context.metrics().encode();
+        let count = metrics.lines().find_map(|line| line.split_once(&of)?.1.parse().ok());
+        count.unwrap_or(0)
     }
 
     /// A client with the agent's own identity on the hub.
