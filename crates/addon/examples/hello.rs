@@ -13,7 +13,11 @@ impl AgentAddon for HelloAddon {
         // In the cluster's namespace on the hub, the agent may read ConfigMaps and nothing else.
         let rules = vec![PermissionBuilder::rule("", &["configmaps"], &["get", "list", "watch"])];
         let permissions = PermissionBuilder::new().bind_role("open-cluster-management:hello:agent", rules);
-        AgentAddonOptions::new("hello").registration(Registration::kube_client("hello-agent").permissions(permissions))
+        AgentAddonOptions::new("hello").permissions(permissions)
+    }
+
+    async fn registrations(&self, _: &Installation<'_>) -> Result<Vec<Registration>, AddonError> {
+        Ok(vec![Registration::kube_client("hello-agent")])
     }
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {

@@ -112,34 +112,42 @@ struct LogArgs {
 }
 
 impl ManagerArgs {
-    /// Runs a manager until the process is asked to end, and says on stderr why it could not. `component` names it in
-    /// requests, and the lease by which it is elected; `add` gives it its add-ons.
+    /// Runs a manager until the process is asked to end, and reports on stderr why it could not. `component` names it in
+    /// requests, and the lease by which it is elected; `add` gives it its add-ons, at the start of each term as leader.
+    ///
+    /// This is for `main`: it starts a Tokio runtime, a logger and handlers of signals. Other programs use
+    /// [`ManagerArgs::run_in`].
+    #[doc(alias("NewControllerCommandConfig", "NewCommand"))]
     pub fn run<A>(self, component: &str, add: A) -> ExitCode
     where
         A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
     {
         process::start_logs(self.logs.verbosity);
-        finish(process::block_on(Box::pin(self.manage(component, add))))
+        finish(process::block_on(Box::pin(async {
+            let context = process::context();
+            process::end_on_signal(&context)?;
+            process::run_to_the_end(&context, self.run_in(&context, component, add)).await?
+        })))
     }
 
-    async fn manage<A>(self, component: &str, add: A) -> Result<(), AddonError>
+    /// Runs a manager with its probes, and elected if it is to be, until `context` is asked to end. In the caller's
+    /// runtime, with the caller's logger; [`Context::stop`] then waits until what is in progress is finished.
+    ///
+    /// # Errors
+    /// When the hub cannot be reached, or the address of the probes cannot be used.
+    pub async fn run_in<A>(self, context: &Context, component: &str, add: A) -> Result<(), AddonError>
     where
         A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
     {
-        let context = process::context();
-        process::end_on_signal(&context)?;
-        let endpoint = connect(&context, self.kubeconfig.as_deref(), component).await?;
+        let endpoint = connect(context, self.kubeconfig.as_deref(), component).await?;
         let client = endpoint.client(component)?;
         let tls = Tls::new(&TlsOptions { host: process::host(), ..TlsOptions::default() }, &Clock::System)?;
-        admin::serve(&context, &self.listen, &tls, client.clone()).await?;
-        let work = async {
-            if self.enable_leader_election {
-                return self.lead(&context, component, client, add).await;
-            }
-            add(AddonManager::new(client))?.run(&context).await;
-            Ok(())
-        };
-        process::run_to_the_end(&context, work).await?
+        admin::serve(context, &self.listen, &tls, client.clone()).await?;
+        if self.enable_leader_election {
+            return self.lead(context, component, client, add).await;
+        }
+        add(AddonManager::new(client))?.run(context).await;
+        Ok(())
     }
 
     async fn lead<A>(self, context: &Context, component: &str, client: Client, add: A) -> Result<(), AddonError>
@@ -202,25 +210,31 @@ impl Agent {
 }
 
 impl AgentArgs {
-    /// Runs `work` to its end, and says on stderr why it failed. `addon` is the add-on's usual name.
+    /// Runs `work` to its end, and reports on stderr why it failed. `addon` is the add-on's usual name.
+    ///
+    /// This is for `main`: it starts a Tokio runtime, a logger and handlers of signals. Other programs use
+    /// [`AgentArgs::connect`].
     pub fn run<W, F>(self, addon: &str, work: W) -> ExitCode
     where
         W: FnOnce(Agent) -> F,
         F: Future<Output = Result<(), AddonError>>,
     {
         process::start_logs(self.logs.verbosity);
-        finish(process::block_on(Box::pin(self.work(addon, work))))
+        finish(process::block_on(Box::pin(async {
+            let context = process::context();
+            process::end_on_signal(&context)?;
+            let Some(agent) = self.connect(&context, addon).await? else { return Ok(()) };
+            process::run_to_the_end(&context, work(agent)).await?
+        })))
     }
 
-    async fn work<W, F>(self, addon: &str, work: W) -> Result<(), AddonError>
-    where
-        W: FnOnce(Agent) -> F,
-        F: Future<Output = Result<(), AddonError>>,
-    {
-        let context = process::context();
-        process::end_on_signal(&context)?;
-        let managed = Endpoint::load(&context, self.managed_kubeconfig.as_deref())?.reloading(&context);
-        let hub = Endpoint::load(&context, Some(&self.hub_kubeconfig))?.reloading(&context);
+    /// Connects to both clusters, and waits until they answer. `None` if `context` is asked to end first.
+    ///
+    /// # Errors
+    /// When a kubeconfig cannot be used.
+    pub async fn connect(self, context: &Context, addon: &str) -> Result<Option<Agent>, AddonError> {
+        let managed = Endpoint::load(context, self.managed_kubeconfig.as_deref())?.reloading(context);
+        let hub = Endpoint::load(context, Some(&self.hub_kubeconfig))?.reloading(context);
         let namespace = self.addon_namespace.or_else(process::pod_namespace);
         let namespace = namespace.unwrap_or_else(|| AGENT_ADDON.to_owned());
         let client = managed.client(addon)?;
@@ -228,10 +242,10 @@ impl AgentArgs {
             process::reach(&managed, addon).await?;
             Ok(account::of(&client, &namespace).await?)
         };
-        let Some(owner) = until_answered(&context, "the managed cluster", find_owner).await else { return Ok(()) };
+        let Some(owner) = until_answered(context, "the managed cluster", find_owner).await else { return Ok(None) };
         let reach_hub = async || Ok(process::reach(&hub, addon).await?);
-        let Some(()) = until_answered(&context, "the hub", reach_hub).await else { return Ok(()) };
-        let agent = Agent {
+        let Some(()) = until_answered(context, "the hub", reach_hub).await else { return Ok(None) };
+        Ok(Some(Agent {
             hub: hub.client(addon)?,
             owner,
             managed: client,
@@ -239,8 +253,7 @@ impl AgentArgs {
             addon: self.addon_name.unwrap_or_else(|| addon.to_owned()),
             namespace,
             context: context.clone(),
-        };
-        process::run_to_the_end(&context, work(agent)).await?
+        }))
     }
 }
 

@@ -8,6 +8,7 @@ pub type AddonError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum PermissionError {
     /// Nobody knows yet whom the rights are for. Not a failure: the cluster's agent will say.
+    #[doc(alias = "SubjectNotReadyError")]
     #[error("the agent's user on the hub is not known yet")]
     SubjectNotReady,
     /// The hub's API server refused. Where somebody else wrote first (409) it is simply tried again.

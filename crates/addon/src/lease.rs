@@ -39,6 +39,7 @@ type Check = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 /// LeaseUpdater::new(client, "hello", "default").health_check(|| async { true }).spawn(context);
 /// # }
 /// ```
+#[doc(alias = "NewLeaseUpdater")]
 #[derive(Clone)]
 pub struct LeaseUpdater {
     leases: Api<Lease>,
@@ -92,6 +93,7 @@ impl LeaseUpdater {
 
     /// Renews a lease in the cluster's namespace on the hub instead, where the managed cluster has no leases or not that
     /// namespace.
+    #[doc(alias = "WithHubLeaseConfig")]
     #[must_use]
     pub fn hub_fallback(mut self, hub: Client, cluster: impl Into<String>) -> Self {
         let cluster = cluster.into();

@@ -40,7 +40,11 @@ impl AgentAddon for Helloworld {
             PermissionBuilder::rule("addon.open-cluster-management.io", &["managedclusteraddons"], &read),
         ];
         let permissions = PermissionBuilder::new().bind_role(HUB_ROLE, rules);
-        AgentAddonOptions::new(NAME).registration(Registration::kube_client(AGENT).permissions(permissions))
+        AgentAddonOptions::new(NAME).permissions(permissions)
+    }
+
+    async fn registrations(&self, _: &Installation<'_>) -> Result<Vec<Registration>, AddonError> {
+        Ok(vec![Registration::kube_client(AGENT)])
     }
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
@@ -84,7 +88,7 @@ fn deployment(image: &str, on: &Installation<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use ocm_addon::api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+    use ocm_addon::api::{addon::v1beta1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 
     use super::*;
 

@@ -7,24 +7,25 @@ mod served;
 mod trigger;
 mod works;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Cache, Context, Informers, informer::WatchFilter};
+use ocm_runtime::{Cache, Context, Informers, error::chain, informer::WatchFilter};
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 #[cfg(fuzzing)]
 pub use self::addon::fuzzing;
 pub use self::trigger::Trigger;
 use self::{addon::AddonController, requests::RequestController, served::Served};
-use crate::{
-    AgentAddon,
-    agent::{AgentAddonOptions, Render},
-};
+use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext};
 
 /// How many clusters are worked on at a time. The API server answers writes fastest when about this many are under way.
 const WORKERS: usize = 32;
+
+/// The first and the longest pause between two tries to set an add-on up.
+const SETUP_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// The longest name: it is a label's value.
 const LONGEST_NAME: usize = 63;
@@ -36,7 +37,7 @@ const LONGEST_NAME: usize = 63;
 /// ClusterManagementAddOn's `installStrategy` says. Several managers can run side by side, each for its own add-ons.
 pub struct AddonManager {
     client: Client,
-    agents: BTreeMap<String, (Arc<dyn Render>, AgentAddonOptions)>,
+    agents: BTreeMap<String, (Arc<dyn DynAgentAddon>, AgentAddonOptions)>,
     trigger: Trigger,
 }
 
@@ -72,7 +73,8 @@ impl AddonManager {
         &self.client
     }
 
-    /// Asks for manifests again once this manager runs, whoever holds it.
+    /// Reconciles add-ons after changes that this manager does not watch.
+    #[doc(alias = "Trigger")]
     #[must_use]
     pub fn trigger(&self) -> Trigger {
         self.trigger.clone()
@@ -82,6 +84,7 @@ impl AddonManager {
     ///
     /// # Errors
     /// [`AddAgentError`] when its name cannot be used or is taken.
+    #[doc(alias = "AddAgent")]
     pub fn add_agent(mut self, agent: impl AgentAddon) -> Result<Self, AddAgentError> {
         let options = agent.options();
         let name = options.name.clone();
@@ -96,30 +99,61 @@ impl AddonManager {
     }
 
     /// Runs until `context` is asked to end; [`Context::stop`] then waits until what is in progress is finished. The
-    /// context's health says when the watches are complete.
+    /// context's health reports when the informers are complete and the add-ons are set up.
     ///
-    /// Must be called in the Tokio runtime of its client.
+    /// Must be called in the Tokio runtime of its client. It installs no logger and no signal handler, and does not exit
+    /// the process; [`ManagerArgs`](crate::command::ManagerArgs) does.
+    #[doc(alias = "Start")]
     pub async fn run(self, context: &Context) {
         self.start(context);
         context.ended().await;
     }
 
+    /// Runs until `end` is ready, and then until what is in progress is finished. For programs that need no [`Context`].
+    pub async fn run_until(self, end: impl Future<Output = ()>) {
+        let context = Context::new();
+        self.start(&context);
+        end.await;
+        context.stop().await;
+    }
+
     fn start(self, context: &Context) {
-        let watches = Informers::new(self.client.clone(), context.clone());
-        let clusters: Cache<ManagedCluster> = watches.all(WatchFilter::all());
-        let names: Vec<_> = self.agents.keys().cloned().collect();
-        for (agent, options) in self.agents.into_values() {
-            let served = Arc::new(Served::new(agent, options, &watches));
-            let requests = RequestController::new(self.client.clone(), served.clone(), clusters.clone());
-            let addons = AddonController::new(self.client.clone(), served, clusters.clone(), self.trigger.clone());
-            // Workers of its own for each add-on: one whose code hangs does not keep the others waiting.
-            context.run(addons, WORKERS);
-            context.run(requests, WORKERS);
-        }
-        if names.is_empty() {
+        let informers = Informers::new(self.client.clone(), context.clone());
+        let clusters: Cache<ManagedCluster> = informers.all(WatchFilter::all());
+        if self.agents.is_empty() {
             warn!("this manager has no add-on, so there is nothing for it to do");
         }
-        info!(addons = ?names, "add-on manager started");
+        info!(addons = ?self.agents.keys(), "add-on manager started");
+        let setup = SetupContext { client: self.client, informers, context: context.clone(), trigger: self.trigger };
+        for (agent, options) in self.agents.into_values() {
+            let served = Arc::new(Served::new(agent, options, &setup.informers));
+            context.spawn(serve(served, clusters.clone(), setup.clone()));
+        }
+    }
+}
+
+/// Sets an add-on up and starts its controllers, which have workers of their own: an add-on whose code hangs does not keep
+/// the others waiting.
+async fn serve(served: Arc<Served>, clusters: Cache<ManagedCluster>, setup: SetupContext) {
+    let awaiting = setup.context.health().awaiting(format!("set-up of add-on {}", served.options.name));
+    set_up(&served, &setup).await;
+    let SetupContext { client, context, trigger, .. } = setup;
+    context.run(AddonController::new(client.clone(), served.clone(), clusters.clone(), trigger), WORKERS);
+    context.run(RequestController::new(client, served, clusters), WORKERS);
+    drop(awaiting);
+}
+
+async fn set_up(served: &Served, setup: &SetupContext) {
+    let [mut pause, longest] = SETUP_PAUSES;
+    loop {
+        let error = match author::call(async { served.agent.dyn_setup(setup).await }).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&*error),
+            Err(no_answer) => no_answer.to_string(),
+        };
+        warn!(addon = served.options.name, error, retry_in = ?pause, "cannot set the add-on up, trying again");
+        sleep(pause).await;
+        pause = pause.saturating_mul(2).min(longest);
     }
 }
 

@@ -6,11 +6,11 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, labels, work::v1::ManifestWork};
 use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
-use crate::agent::{AgentAddonOptions, Render};
+use crate::{AgentAddonOptions, DynAgentAddon};
 
 /// See the module. The watches bring what belongs to this add-on and nothing else, however much is on the hub.
 pub(crate) struct Served {
-    pub(crate) agent: Arc<dyn Render>,
+    pub(crate) agent: Arc<dyn DynAgentAddon>,
     pub(crate) options: AgentAddonOptions,
     /// The add-on on each cluster.
     pub(crate) addons: Cache<ManagedClusterAddOn>,
@@ -27,7 +27,7 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    pub(crate) fn new(agent: Arc<dyn Render>, options: AgentAddonOptions, watches: &Informers) -> Self {
+    pub(crate) fn new(agent: Arc<dyn DynAgentAddon>, options: AgentAddonOptions, watches: &Informers) -> Self {
         let labelled = || WatchFilter::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
         Self {
             addons: watches.all(WatchFilter::named(&options.name)),

@@ -1,34 +1,45 @@
-//! [`Trigger`]: looking at an add-on again because something changed that no watch sees.
+//! [`Trigger`]: reconciles an add-on after a change that the manager does not watch.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use ocm_runtime::{ObjectKey, Queue};
+use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
+use ocm_runtime::{Cache, ObjectKey, Queue};
 
-/// Lets a manager look at an add-on on a cluster again, because something changed that it does not watch. From
-/// [`AddonManager::trigger`](crate::AddonManager::trigger).
+/// Reconciles an add-on after a change that the manager does not watch. From
+/// [`AddonManager::trigger`](crate::AddonManager::trigger) or [`SetupContext::trigger`](crate::SetupContext::trigger).
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
-    queues: Arc<Mutex<BTreeMap<String, Queue<ObjectKey>>>>,
+    addons: Arc<Mutex<BTreeMap<String, Connection>>>,
 }
 
+type Connection = (Queue<ObjectKey>, Cache<ManagedClusterAddOn>);
+
 impl Trigger {
-    /// Asks for the manifests of an add-on on a cluster again, as soon as a worker is free. Before the manager runs this
-    /// does nothing: it begins with every add-on on every cluster.
-    pub fn look_again(&self, cluster: &str, addon: &str) {
-        if let Some(queue) = self.lock().get(addon) {
+    /// Reconciles an add-on on a cluster as soon as a worker is free. No-op before the manager runs: it starts with every
+    /// add-on on every cluster.
+    pub fn reconcile(&self, cluster: &str, addon: &str) {
+        if let Some((queue, _)) = self.lock().get(addon) {
             queue.add(ObjectKey::new(cluster, addon));
         }
     }
 
-    /// Connects it to the controller of an add-on.
-    pub(crate) fn connect(&self, addon: &str, queue: Queue<ObjectKey>) {
-        self.lock().insert(addon.to_owned(), queue);
+    /// Reconciles an add-on on all clusters that have it.
+    pub fn reconcile_all(&self, addon: &str) {
+        let Some((queue, addons)) = self.lock().get(addon).cloned() else { return };
+        for addon in addons.list() {
+            queue.add(ObjectKey::of(&*addon));
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Queue<ObjectKey>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Connects it to the controller of an add-on.
+    pub(crate) fn connect(&self, addon: &str, queue: Queue<ObjectKey>, addons: Cache<ManagedClusterAddOn>) {
+        self.lock().insert(addon.to_owned(), (queue, addons));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Connection>> {
+        self.addons.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

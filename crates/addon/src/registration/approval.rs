@@ -5,37 +5,20 @@
 //! be. The requester is whom the API server has authenticated, and must be an agent of that cluster, by its whole name:
 //! an agent of `cluster10` is none of `cluster1`.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt as _;
-use ocm_api::{
-    addon::v1alpha1::ManagedClusterAddOn, annotations, cluster::v1::ManagedCluster, components, conditions::csr,
-    identities, labels, namespaces, signers,
-};
+use ocm_api::{annotations, components, conditions::csr, identities, labels, namespaces};
 use ocm_runtime::pki::{RequestError, Subject, parse_request};
 
 use super::Identity;
-
-/// A request that asks for the identity an add-on's agent is to have, and comes from an agent of its cluster.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Request<'a> {
-    /// The cluster.
-    pub cluster: &'a ManagedCluster,
-    /// The add-on on that cluster.
-    pub addon: &'a ManagedClusterAddOn,
-    /// The request.
-    pub request: &'a CertificateSigningRequest,
-    /// Who made it.
-    pub requester: &'a str,
-}
 
 /// Why a request is left for an admin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("its name does not begin with {NAME_PREFIX:?}")]
     Name,
-    #[error("it is for signer {0}")]
-    OtherSigner(String),
     #[error(transparent)]
     Unreadable(#[from] RequestError),
     #[error("its common name is {0:?}, which is not the user this add-on has on this cluster")]
@@ -44,6 +27,8 @@ pub(crate) enum Refusal {
     LacksGroup(String),
     #[error("it asks for group {0:?}, which this add-on does not have on this cluster")]
     ForeignGroup(String),
+    #[error("its organizational units are {0:?}, which are not those of this add-on on this cluster")]
+    OtherUnits(Vec<String>),
     #[error("{0:?}, who made it, is not an agent of this cluster")]
     Requester(String),
 }
@@ -56,8 +41,18 @@ const EVERYBODY: &str = "system:authenticated";
 
 /// Whether somebody has decided about the request.
 pub(crate) fn is_decided(request: &CertificateSigningRequest) -> bool {
-    let conditions = request.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.map(|condition| condition.type_.as_str()).any(|type_| type_ == csr::APPROVED || type_ == csr::DENIED)
+    has_condition(request, csr::APPROVED) || has_condition(request, csr::DENIED)
+}
+
+/// Whether the request is approved and has no certificate yet.
+pub(crate) fn is_unsigned(request: &CertificateSigningRequest) -> bool {
+    let has_certificate = request.status.as_ref().is_some_and(|status| status.certificate.is_some());
+    has_condition(request, csr::APPROVED) && !has_condition(request, csr::DENIED) && !has_certificate
+}
+
+fn has_condition(request: &CertificateSigningRequest, type_: &str) -> bool {
+    let mut conditions = request.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == type_)
 }
 
 /// The cluster and the add-on that a request is labelled with.
@@ -76,9 +71,6 @@ pub(crate) fn check<'a>(
     if !request.name_any().starts_with(NAME_PREFIX) {
         return Err(Refusal::Name);
     }
-    if request.spec.signer_name != signers::KUBE_API_SERVER_CLIENT {
-        return Err(Refusal::OtherSigner(request.spec.signer_name.clone()));
-    }
     check_subject(parse_request(&request.spec.request.0)?, identity)?;
     check_requester(request, cluster)
 }
@@ -91,10 +83,14 @@ fn check_subject(subject: Subject, identity: &Identity) -> Result<(), Refusal> {
         return Err(Refusal::LacksGroup(missing.clone()));
     }
     let is_foreign = |group: &String| group != EVERYBODY && !identity.groups.contains(group);
-    match subject.organizations.into_iter().find(is_foreign) {
-        Some(foreign) => Err(Refusal::ForeignGroup(foreign)),
-        None => Ok(()),
+    if let Some(foreign) = subject.organizations.into_iter().find(is_foreign) {
+        return Err(Refusal::ForeignGroup(foreign));
     }
+    let units = |units: &[String]| units.iter().cloned().collect::<BTreeSet<_>>();
+    if units(&subject.organizational_units) != units(&identity.organization_units) {
+        return Err(Refusal::OtherUnits(subject.organizational_units));
+    }
+    Ok(())
 }
 
 fn check_requester<'a>(request: &'a CertificateSigningRequest, cluster: &str) -> Result<&'a str, Refusal> {
@@ -106,7 +102,7 @@ fn check_requester<'a>(request: &'a CertificateSigningRequest, cluster: &str) ->
 }
 
 /// Who made a request. The hub's gRPC server makes them for agents, and says for whom.
-fn requester(request: &CertificateSigningRequest) -> &str {
+pub(crate) fn requester(request: &CertificateSigningRequest) -> &str {
     let user = request.spec.username.as_deref().unwrap_or_default();
     if user == identities::service_account_user(namespaces::HUB, components::GRPC_SERVER_ACCOUNT) {
         return request.annotations().get(annotations::CSR_USER).map(String::as_str).unwrap_or_default();

@@ -1,19 +1,21 @@
-//! How an add-on's agent gets an identity on the hub, and what that identity may do there.
+//! How an add-on's agent gets identities, and what the one on the hub may do there.
 
 pub(crate) mod approval;
+mod csr;
 pub(crate) mod permission;
 
 use std::{fmt, sync::Arc};
 
-use ocm_api::identities;
+use ocm_api::{identities, signers};
 
 pub use self::{
-    approval::Request,
-    permission::{Grant, PermissionBuilder, PermissionConfig},
+    csr::{CertificateRequest, CsrApprover, CsrSigner},
+    permission::{PermissionBuilder, PermissionConfig, PermissionContext},
 };
 use crate::Installation;
 
-/// Whom an agent is on the hub: the subject of its certificate.
+/// Who an agent is: the subject of its certificate.
+#[doc(alias("Subject", "KubeClientSubject", "CustomSignerSubject"))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Identity {
@@ -21,111 +23,159 @@ pub struct Identity {
     pub user: String,
     /// The user's groups: organizations of the certificate.
     pub groups: Vec<String>,
+    /// Organizational units of the certificate; the hub's API server knows none.
+    pub organization_units: Vec<String>,
 }
 
 impl Identity {
     /// A user and its groups.
     pub fn new(user: impl Into<String>, groups: Vec<String>) -> Self {
-        Self { user: user.into(), groups }
+        Self { user: user.into(), groups, organization_units: Vec::new() }
     }
 
     /// The identity that OCM gives the agent of that name. Agents of one add-on on one cluster share a group, and so do
     /// those on all clusters.
+    #[doc(alias("DefaultUser", "DefaultGroups", "KubeClientSignerConfigurations"))]
     #[must_use]
     pub fn of_agent(cluster: &str, addon: &str, agent: &str) -> Self {
-        Self {
-            user: identities::addon_user(cluster, addon, agent),
-            groups: vec![identities::addon_group(cluster, addon), identities::addon_everywhere_group(addon)],
-        }
+        let groups = vec![identities::addon_group(cluster, addon), identities::addon_everywhere_group(addon)];
+        Self::new(identities::addon_user(cluster, addon, agent), groups)
+    }
+
+    /// The same identity in these organizational units.
+    #[must_use]
+    pub fn with_organization_units(mut self, units: Vec<String>) -> Self {
+        self.organization_units = units;
+        self
     }
 }
 
-type ChooseIdentity = Arc<dyn Fn(&Installation<'_>) -> Identity + Send + Sync>;
-type Check = Arc<dyn Fn(&Request<'_>) -> bool + Send + Sync>;
-
-/// An identity for the agent at the hub's API server, by signer `kubernetes.io/kube-apiserver-client`.
+/// An identity for the agent, by a certificate that a signer on the hub issues.
 ///
-/// The manager writes whom the certificate is for into the ManagedClusterAddOn's status. The agent of the cluster asks
-/// for it, keeps it in the secret [`Installation::hub_kubeconfig_secret`](crate::Installation::hub_kubeconfig_secret),
-/// and renews it. The manager approves requests that ask for exactly this identity and come from an agent of that very
-/// cluster; everything else is left for an admin.
+/// The manager writes the subject of the certificate into the ManagedClusterAddOn's status. The agent of the cluster asks
+/// for the certificate, keeps it in a secret in the add-on's namespace, and renews it. The manager approves requests that
+/// ask for exactly this identity and come from an agent of that very cluster; all others are left to an administrator.
+#[doc(alias("RegistrationConfig", "RegistrationOption"))]
 #[derive(Clone)]
 pub struct Registration {
-    identity: ChooseIdentity,
-    by_hand: bool,
-    checks: Vec<Check>,
-    permissions: Option<Arc<dyn PermissionConfig>>,
+    signer: String,
+    subject: Subject,
+    is_approved_by_hand: bool,
+    approvers: Vec<Arc<dyn CsrApprover>>,
+    csr_signer: Option<Arc<dyn CsrSigner>>,
+}
+
+#[derive(Clone, Debug)]
+enum Subject {
+    Agent(String),
+    Identity(Identity),
 }
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration").finish_non_exhaustive()
+        f.debug_struct("Registration").field("signer", &self.signer).finish_non_exhaustive()
     }
 }
 
 impl Registration {
-    /// An identity for the agent `agent`; it stays the same for the life of the add-on, so that replicas and restarts of
-    /// the manager agree on it.
+    /// An identity at the hub's API server for the agent `agent`, whose secret is
+    /// [`Installation::hub_kubeconfig_secret`]. The agent's name should stay the same for the life of the add-on, so that
+    /// replicas and restarts of the manager agree on it.
+    #[doc(alias("KubeClientRegistration", "KubeClientSignerConfigurations"))]
     pub fn kube_client(agent: impl Into<String>) -> Self {
-        let agent = agent.into();
-        Self {
-            identity: Arc::new(move |on| Identity::of_agent(&on.cluster_name(), &on.addon_name(), &agent)),
-            by_hand: false,
-            checks: Vec::new(),
-            permissions: None,
-        }
+        Self::new(signers::KUBE_API_SERVER_CLIENT, Subject::Agent(agent.into()))
     }
 
-    /// Chooses another identity. It must not be the same on two clusters: who has one of them could do on the hub what the
-    /// other may. Without a user it is that of an agent with the add-on's name, without groups it is in that of the add-on
-    /// on the cluster, as the cluster's agent takes it.
+    /// An identity from another signer, such as `example.com/signer`. Without [`Registration::sign_with`] somebody else
+    /// issues its certificates.
+    #[doc(alias = "CustomSignerRegistration")]
+    pub fn custom_signer(signer: impl Into<String>, identity: Identity) -> Self {
+        Self::new(signer, Subject::Identity(identity))
+    }
+
+    fn new(signer: impl Into<String>, subject: Subject) -> Self {
+        let (approvers, csr_signer) = (Vec::new(), None);
+        Self { signer: signer.into(), subject, is_approved_by_hand: false, approvers, csr_signer }
+    }
+
+    /// Chooses another identity. It must not be the same on two clusters, or the agent of one could act as that of the
+    /// other. An empty user is that of an agent with the add-on's name; without groups, an identity at the hub's API server
+    /// is in that of the add-on on the cluster, as the cluster's agent completes it.
     #[must_use]
-    pub fn identity(mut self, choose: impl Fn(&Installation<'_>) -> Identity + Send + Sync + 'static) -> Self {
-        self.identity = Arc::new(choose);
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.subject = Subject::Identity(identity);
         self
     }
 
-    /// Approves only requests that pass `check` as well; of several checks, all.
+    /// Approves only requests that `approver` approves as well; of several approvers, all must.
+    #[doc(alias("CSRApproveCheck", "CSRApproveCheckFunc", "UnionCSRApprover", "DefaultCSRApprover"))]
     #[must_use]
-    pub fn approve_if(mut self, check: impl Fn(&Request<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.checks.push(Arc::new(check));
+    pub fn approve_if(mut self, approver: impl CsrApprover) -> Self {
+        self.approvers.push(Arc::new(approver));
         self
     }
 
-    /// Approves nothing, whatever else is asked for: an admin does.
+    /// Leaves all requests to an administrator.
     #[must_use]
     pub fn approve_by_hand(mut self) -> Self {
-        self.by_hand = true;
+        self.is_approved_by_hand = true;
         self
     }
 
-    /// Gives the identity rights on the hub. Without, it may do nothing there.
+    /// Issues the certificates of a [custom signer](Registration::custom_signer). The hub's API server signs its own.
+    #[doc(alias("CSRSign", "CSRSignerFunc", "DefaultSignerWithExpiry"))]
     #[must_use]
-    pub fn permissions(mut self, permissions: impl PermissionConfig) -> Self {
-        self.permissions = Some(Arc::new(permissions));
+    pub fn sign_with(mut self, signer: impl CsrSigner) -> Self {
+        self.csr_signer = Some(Arc::new(signer));
         self
     }
 
-    /// Whom the agent is, with what the author leaves open.
-    pub(crate) fn identity_of(&self, on: &Installation<'_>) -> Identity {
+    /// Name of the signer.
+    #[doc(alias = "SignerName")]
+    #[must_use]
+    pub fn signer_name(&self) -> &str {
+        &self.signer
+    }
+
+    /// Whether this identity is one at the hub's API server.
+    pub(crate) fn is_kube_client(&self) -> bool {
+        self.signer == signers::KUBE_API_SERVER_CLIENT
+    }
+
+    /// Who issues the certificates, if the manager does.
+    pub(crate) fn csr_signer(&self) -> Option<&dyn CsrSigner> {
+        self.csr_signer.as_deref().filter(|_| !self.is_kube_client())
+    }
+
+    /// Who the agent is, with what the author leaves open.
+    pub(crate) fn identity_on(&self, on: &Installation<'_>) -> Identity {
         let (cluster, addon) = (on.cluster_name(), on.addon_name());
-        let mut identity = (self.identity)(on);
+        let mut identity = match &self.subject {
+            Subject::Agent(agent) => Identity::of_agent(&cluster, &addon, agent),
+            Subject::Identity(identity) => identity.clone(),
+        };
         if identity.user.is_empty() {
             identity.user = identities::addon_user(&cluster, &addon, &addon);
         }
-        if identity.groups.is_empty() {
+        if identity.groups.is_empty() && self.is_kube_client() {
             identity.groups = vec![identities::addon_group(&cluster, &addon)];
         }
         identity
     }
 
-    pub(crate) fn permission_config(&self) -> Option<&dyn PermissionConfig> {
-        self.permissions.as_deref()
-    }
-
-    /// Whether the author lets the manager approve this request, which follows the rules.
-    pub(crate) fn approves(&self, request: &Request<'_>) -> bool {
-        !self.by_hand && self.checks.iter().all(|check| check(request))
+    /// Why the author leaves this request, which follows the rules, to an administrator; `None` if it is approved.
+    pub(crate) async fn objection(&self, request: &CertificateRequest<'_>) -> Option<String> {
+        if self.is_approved_by_hand {
+            return Some("the add-on leaves its requests to an administrator".to_owned());
+        }
+        for approver in &self.approvers {
+            match approver.approves(request).await {
+                Ok(true) => {}
+                Ok(false) => return Some("the add-on does not approve it".to_owned()),
+                Err(error) => return Some(format!("the add-on could not check it: {error}")),
+            }
+        }
+        None
     }
 }
 

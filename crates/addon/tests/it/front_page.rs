@@ -6,7 +6,7 @@ include!("../../examples/hello.rs");
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use ocm_addon::LeaseUpdater;
-use ocm_addon::api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+use ocm_addon::api::{addon::v1beta1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 use ocm_testing::{client_for, eventually, unique};
 use serde_json::Value;
 

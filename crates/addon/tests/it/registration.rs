@@ -9,7 +9,7 @@ use kube::{
     Api,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
-use ocm_addon::{Grant, Identity, Installation, PermissionBuilder, PermissionConfig as _};
+use ocm_addon::{Identity, Installation, PermissionBuilder, PermissionConfig as _, PermissionContext};
 use ocm_testing::eventually;
 use serde_json::json;
 
@@ -147,9 +147,9 @@ async fn a_binding_to_another_role_is_made_anew_and_one_that_somebody_changed_is
     let cluster = world.cluster("rebound", None).await?;
     world.enable(&cluster, PLAIN).await?;
     let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
-    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let addon = world.addon_view(&cluster, PLAIN).await?;
     let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
-    let grant = Grant::new(&world.client, &on, Some(&identity));
+    let grant = PermissionContext::new(&world.client, &on, Some(&identity));
     let bindings: Api<RoleBinding> = Api::namespaced(world.client.clone(), &cluster);
     let bind = async |role: &str| -> Result<RoleBinding> {
         PermissionBuilder::new().bind_cluster_role("r", role).apply(&grant).await?;
@@ -204,9 +204,9 @@ async fn what_is_no_longer_granted_is_deleted_and_nothing_else() -> Result<()> {
     let cluster = world.cluster("withdrawn", None).await?;
     world.enable(&cluster, PLAIN).await?;
     let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
-    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let addon = world.addon_view(&cluster, PLAIN).await?;
     let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
-    let grant = Grant::new(&world.client, &on, Some(&identity));
+    let grant = PermissionContext::new(&world.client, &on, Some(&identity));
     let rules = || vec![PermissionBuilder::rule("", &["configmaps"], &["get"])];
     let first = PermissionBuilder::new().bind_role("kept", rules()).bind_role("withdrawn", rules());
     first.bind_cluster_role("bound", "view").apply(&grant).await?;
@@ -246,9 +246,9 @@ async fn what_ocms_own_managers_made_is_taken_over() -> Result<()> {
     let cluster = world.cluster("migrated", None).await?;
     world.enable(&cluster, PLAIN).await?;
     let managed = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
-    let addon = world.addons(&cluster).get(PLAIN).await?;
+    let addon = world.addon_view(&cluster, PLAIN).await?;
     let (on, identity) = (Installation::new(&managed, &addon, "default"), Identity::of_agent(&cluster, PLAIN, "agent"));
-    let grant = Grant::new(&world.client, &on, Some(&identity));
+    let grant = PermissionContext::new(&world.client, &on, Some(&identity));
     // They set no label, and name the add-on as owner.
     let owner = json!({"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn",
         "name": PLAIN, "uid": addon.metadata.uid, "blockOwnerDeletion": true});

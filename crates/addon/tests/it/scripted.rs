@@ -8,8 +8,8 @@ use std::{
 use futures::future::{BoxFuture, pending};
 use kube::ResourceExt as _;
 use ocm_addon::{
-    AddonError, AgentAddon, AgentAddonOptions, Grant, Installation, Manifest, PermissionBuilder, PermissionConfig,
-    PermissionError, Registration,
+    AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, PermissionConfig,
+    PermissionContext, PermissionError, Registration,
 };
 use ocm_api::{
     cluster::v1::ManagedCluster,
@@ -38,24 +38,29 @@ pub(crate) const PANIC: &str = "panic";
 /// An add-on that brings to each cluster what an annotation of the cluster says.
 pub(crate) struct Scripted {
     options: AgentAddonOptions,
+    registrations: Vec<Registration>,
 }
 
 impl Scripted {
     pub(crate) fn new(name: &str) -> Self {
-        let options = AgentAddonOptions::new(name).render_again_when(move |old, new| script(old) != script(new));
-        Self { options }
+        let options =
+            AgentAddonOptions::new(name).deploy_trigger_cluster_filter(move |old, new| script(old) != script(new));
+        Self { options, registrations: Vec::new() }
     }
 
     pub(crate) fn granting(name: &str, resource: &str) -> Self {
         let rules = vec![PermissionBuilder::rule("", &[resource], &["get", "list", "watch"])];
         let permissions = PermissionBuilder::new().bind_role(role(name), rules);
-        let registration = Registration::kube_client("agent").permissions(permissions);
-        Self { options: Self::new(name).options.registration(registration) }
+        Self::registered(name, permissions)
+    }
+
+    fn registered(name: &str, permissions: impl PermissionConfig) -> Self {
+        let options = Self::new(name).options.permissions(permissions);
+        Self { options, registrations: vec![Registration::kube_client("agent")] }
     }
 
     pub(crate) fn stuck(name: &str) -> Self {
-        let registration = Registration::kube_client("agent").permissions(Stuck);
-        Self { options: Self::new(name).options.registration(registration) }
+        Self::registered(name, Stuck)
     }
 
     pub(crate) fn tuned(name: &str) -> Self {
@@ -69,16 +74,16 @@ impl Scripted {
             update_strategy: Some(strategy),
             ..ManifestConfigOption::default()
         };
-        Self { options: Self::new(name).options.manifest_configs(vec![config]) }
+        Self { options: Self::new(name).options.manifest_configs(vec![config]), registrations: Vec::new() }
     }
 
     pub(crate) fn fragile(name: &str) -> Self {
-        let options = Self::granting(name, "configmaps").options;
-        let options = options.render_again_when(|_, new| {
+        let mut fragile = Self::granting(name, "configmaps");
+        fragile.options = fragile.options.deploy_trigger_cluster_filter(|_, new| {
             assert_ne!(script(new).as_deref(), Some(PANIC), "a test says so");
             true
         });
-        Self { options }
+        fragile
     }
 }
 
@@ -86,7 +91,7 @@ impl Scripted {
 struct Stuck;
 
 impl PermissionConfig for Stuck {
-    fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
+    fn apply<'a>(&'a self, grant: &'a PermissionContext<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
         Box::pin(async {
             assert!(!grant.on.cluster_name().starts_with("panic"), "a test says so");
             pending().await
@@ -128,6 +133,10 @@ fn behind_its_back(cluster: &str) -> Option<String> {
 impl AgentAddon for Scripted {
     fn options(&self) -> AgentAddonOptions {
         self.options.clone()
+    }
+
+    async fn registrations(&self, _: &Installation<'_>) -> Result<Vec<Registration>, AddonError> {
+        Ok(self.registrations.clone())
     }
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {

@@ -7,9 +7,12 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_addon::{AddonManager, AgentAddon as _, Trigger};
+use ocm_addon::{AddonManager, AgentAddon, Trigger};
 use ocm_api::{
-    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    addon::{
+        v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+        v1beta1,
+    },
     cluster::v1::ManagedCluster,
     identities,
     work::v1::ManifestWork,
@@ -137,7 +140,10 @@ impl World {
     }
 
     /// Starts another manager for these add-ons alone, which the hub did not know before.
-    pub(crate) async fn start_manager_of(&self, addons: impl IntoIterator<Item = Scripted>) -> Result<Surroundings> {
+    pub(crate) async fn start_manager_of(
+        &self,
+        addons: impl IntoIterator<Item = impl AgentAddon>,
+    ) -> Result<Surroundings> {
         let mut manager = empty_manager(self.plane).await?;
         for addon in addons {
             let management = ClusterManagementAddOn::new(addon.options().name(), Default::default());
@@ -183,6 +189,12 @@ impl World {
 
     pub(crate) fn addons(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
         Api::namespaced(self.client.clone(), cluster)
+    }
+
+    /// The add-on as its author sees it.
+    pub(crate) async fn addon_view(&self, cluster: &str, addon: &str) -> Result<v1beta1::ManagedClusterAddOn> {
+        let metadata = self.addons(cluster).get(addon).await?.metadata;
+        Ok(v1beta1::ManagedClusterAddOn { metadata, ..v1beta1::ManagedClusterAddOn::default() })
     }
 
     pub(crate) fn works(&self, cluster: &str) -> Api<ManifestWork> {

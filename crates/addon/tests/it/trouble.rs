@@ -58,7 +58,7 @@ async fn what_no_watch_tells_of_is_brought_when_the_manager_is_told_to_look_agai
     world.enable(&cluster, PLAIN).await?;
     world.work(&cluster, PLAIN, "is there", |work| contents(work) == ["plain"]).await?;
     script_behind_its_back(&cluster, json!([config_map("other", 1)]));
-    world.trigger.look_again(&cluster, PLAIN);
+    world.trigger.reconcile(&cluster, PLAIN);
     world.work(&cluster, PLAIN, "is as it should be now", |work| contents(work) == ["other"]).await.map(|_| ())
 }
 

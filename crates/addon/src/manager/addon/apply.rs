@@ -75,11 +75,14 @@ impl AddonController {
         let mut applied = Applied::default();
         match plan.registration {
             Registering::Nothing => {}
-            Registering::NotNeeded => applied.registration = Some(self.revoke(observed).await?),
+            Registering::NotNeeded { former } => {
+                applied.registration = Some(self.revoke(observed).await?);
+                applied.registrations = (former > 0).then(Vec::new);
+            }
             Registering::Refused(reason) => applied.registration = Some(rights::failed(reason)),
-            Registering::As(wanted) => {
-                applied.registration = Some(self.grant(observed, &wanted).await?);
-                applied.registrations = Some(wanted.registrations);
+            Registering::As(desired) => {
+                applied.registration = Some(self.grant(observed, &desired).await?);
+                applied.registrations = Some(desired.configs);
             }
         }
         applied.deployed = match plan.deploy {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use ocm_api::{
     addon::v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnStatus, RegistrationConfig},
+    signers,
     work::v1::{Manifest, ManifestWork},
 };
 use ocm_runtime::ObjectKey;
 
-use super::registration;
+use super::registrations;
 use crate::{
     Identity,
-    manager::works::{Frame, Step, read, steps},
+    manager::works::{Step, WorkTemplate, read, steps},
 };
 
 /// The works that are written so that these manifests are on a cluster, where `known` are there already.
@@ -21,9 +22,9 @@ use crate::{
 pub fn works(manifests: &[Manifest], known: &[ManifestWork]) -> Result<Vec<ManifestWork>, String> {
     let addon = ManagedClusterAddOn::new("c1", "hello", <_>::default());
     let items = read(manifests).map_err(|error| error.to_string())?;
-    let frame = Frame::new(&addon, &[], &items);
+    let template = WorkTemplate::new(&addon, &[], &items);
     let known: Vec<_> = known.iter().cloned().map(Arc::new).collect();
-    let written = steps(&frame, items, &known).into_iter().filter_map(|step| match step {
+    let written = steps(&template, items, &known).into_iter().filter_map(|step| match step {
         Step::Create(new) | Step::Update { new, .. } => Some(*new),
         Step::Keep(_) | Step::Delete(_) | Step::Wait(_) => None,
     });
@@ -37,6 +38,7 @@ pub fn registration(
     (cluster, addon): (&str, &str),
     own: Identity,
 ) -> (Vec<RegistrationConfig>, Option<Identity>, Option<String>) {
-    let wanted = registration::wanted(Some(status), &ObjectKey::new(cluster, addon), own);
-    (wanted.registrations, wanted.identity, wanted.fault)
+    let own = [(signers::KUBE_API_SERVER_CLIENT.to_owned(), own)];
+    let desired = registrations::desired(Some(status), &ObjectKey::new(cluster, addon), &own);
+    (desired.configs, desired.identity, desired.fault)
 }

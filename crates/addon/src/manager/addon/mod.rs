@@ -5,8 +5,8 @@
 //!
 //! | verb | |
 //! | --- | --- |
-//! | `observe` | the add-on, its cluster, its works, and what its author wants there ([`Rendered`]) |
-//! | `plan` | finalizers, identity ([`registration`]), works ([`works`](super::works)) |
+//! | `observe` | the add-on, its cluster, its works, and what the author's code returns for it |
+//! | `plan` | finalizers, identities ([`registrations`]), works ([`works`](super::works)) |
 //! | `apply` | rights on the hub, then works |
 //! | `report` | conditions `RegistrationApplied` and `ManifestApplied`, registrations, namespace, health check |
 
@@ -17,7 +17,7 @@ mod memory;
 mod news;
 mod observe;
 mod plan;
-mod registration;
+mod registrations;
 mod report;
 mod rights;
 #[cfg(test)]
@@ -72,7 +72,7 @@ impl Controller for AddonController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let served = &self.served;
-        self.trigger.connect(&served.options.name, builder.queue());
+        self.trigger.connect(&served.options.name, builder.queue(), served.addons.clone());
         self.wire_clusters(builder);
         builder.watches(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
         builder.watches(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
@@ -105,7 +105,7 @@ impl Controller for AddonController {
 fn concerns(served: &Served, change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(_) => true,
-        Change::Updated { old, new } => served.options.matters(old, new),
+        Change::Updated { old, new } => served.options.is_triggered_by(old, new),
         Change::Deleted(_) => false,
     }
 }

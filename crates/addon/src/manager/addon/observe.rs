@@ -4,7 +4,10 @@ use std::{future::Future, sync::Arc};
 
 use kube::ResourceExt as _;
 use ocm_api::{
-    addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+    addon::{
+        v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn},
+        v1beta1,
+    },
     annotations,
     cluster::v1::ManagedCluster,
     conditions::addon::REGISTRATION_APPLIED,
@@ -13,10 +16,12 @@ use ocm_api::{
 };
 use ocm_runtime::{ObjectKey, conditions, error::chain, write};
 
+use tracing::warn;
+
 use super::AddonController;
 use crate::{
-    AddonError, Installation,
-    agent::namespace_of,
+    AddonError, Identity, Installation, Registration,
+    agent::{namespace_of, view_of},
     manager::{author, served::Served},
 };
 
@@ -26,24 +31,20 @@ pub(crate) struct Observed {
     pub(super) key: ObjectKey,
     pub(super) served: Arc<Served>,
     pub(super) addon: Arc<ManagedClusterAddOn>,
+    /// The same, as its author sees it.
+    pub(super) view: v1beta1::ManagedClusterAddOn,
     pub(super) cluster: Arc<ManagedCluster>,
     /// Namespace of the agent on the managed cluster.
     pub(super) namespace: String,
     /// All works of the add-on in the cluster's namespace.
     pub(super) works: Vec<Arc<ManifestWork>>,
-    pub(super) rendered: Rendered,
+    /// Signers and identities of the agent.
+    pub(super) registrations: Answer<Vec<(String, Identity)>>,
+    pub(super) manifests: Answer<Vec<Manifest>>,
 }
 
-/// What the add-on's author wants on the cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rendered {
-    /// He was not asked.
-    NotAsked,
-    /// These objects.
-    Objects(Vec<Manifest>),
-    /// He answered with this error.
-    Failed(String),
-}
+/// What the author's code has answered, or an error in words; `None` where it was not called.
+pub(crate) type Answer<T> = Option<Result<T, String>>;
 
 impl AddonController {
     /// `None` when there is nothing to do.
@@ -56,13 +57,25 @@ impl AddonController {
         let cluster = self.clusters.named(&key.namespace)?;
         let mut works = served.works.in_namespace(&key.namespace);
         works.retain(|work| !is_of_elsewhere(work));
-        let namespace = namespace_of(&addon);
-        let mut observed =
-            Observed { key: key.clone(), served, addon, cluster, namespace, works, rendered: Rendered::NotAsked };
-        if let Err(error) = observed.choose_namespace().await {
-            observed.rendered = Rendered::Failed(error);
+        let mut observed = Observed {
+            key: key.clone(),
+            namespace: namespace_of(&addon),
+            view: view_of(&addon).inspect_err(|error| warn!(%error, "cannot read the add-on")).ok()?,
+            served,
+            addon,
+            cluster,
+            works,
+            registrations: None,
+            manifests: None,
+        };
+        let chosen = observed.choose_namespace().await;
+        if observed.is_adopted() && !write::is_deleting(&*observed.addon) {
+            observed.registrations = Some(observed.ask_for_registrations().await);
+        }
+        if let Err(error) = chosen {
+            observed.manifests = Some(Err(error));
         } else if observed.wants_manifests() {
-            observed.rendered = observed.render().await;
+            observed.manifests = Some(observed.render().await);
         }
         Some(observed)
     }
@@ -82,13 +95,11 @@ pub(super) fn waits_for_hooks(finalizer: &str) -> bool {
 impl Observed {
     /// What the author sees.
     pub(super) fn installation(&self) -> Installation<'_> {
-        Installation::new(&self.cluster, &self.addon, &self.namespace)
+        Installation::new(&self.cluster, &self.view, &self.namespace)
     }
 
-    /// Where the author has something to say about the namespace.
     async fn choose_namespace(&mut self) -> Result<(), String> {
-        let Some(choose) = &self.served.options.install_namespace else { return Ok(()) };
-        match ask(async { choose(self.addon.clone()).await }).await {
+        match ask(async { self.served.agent.dyn_install_namespace(&self.view).await }).await {
             Ok(chosen) => {
                 self.namespace = chosen.filter(|name| !name.is_empty()).unwrap_or_else(|| self.namespace.clone());
                 Ok(())
@@ -101,12 +112,16 @@ impl Observed {
         }
     }
 
-    async fn render(&self) -> Rendered {
+    async fn ask_for_registrations(&self) -> Result<Vec<(String, Identity)>, String> {
         let on = self.installation();
-        match ask(async { self.served.agent.render(&on).await }).await {
-            Ok(manifests) => Rendered::Objects(manifests),
-            Err(error) => Rendered::Failed(error),
-        }
+        let registrations = ask(async { self.served.agent.dyn_registrations(&on).await }).await?;
+        let named = |one: &Registration| (one.signer_name().to_owned(), one.identity_on(&on));
+        Ok(registrations.iter().map(named).collect())
+    }
+
+    async fn render(&self) -> Result<Vec<Manifest>, String> {
+        let on = self.installation();
+        ask(async { self.served.agent.dyn_manifests(&on).await }).await
     }
 
     /// On the way out, manifests matter only where a finalizer of the hooks among them is still there.
@@ -146,10 +161,10 @@ async fn ask<T>(answer: impl Future<Output = Result<T, AddonError>>) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::{
-        super::testing::{observed, served},
+        super::testing::{observed, served_by},
         *,
     };
-    use crate::AgentAddonOptions;
+    use crate::{AgentAddon, AgentAddonOptions};
 
     #[tokio::test(start_paused = true)]
     async fn what_goes_wrong_in_the_authors_code_is_put_in_words() {
@@ -158,13 +173,25 @@ mod tests {
         assert!(ask::<()>(async { panic!("a bug") }).await.unwrap_err().contains("panicked"));
     }
 
+    struct Choosing(Result<Option<String>, String>);
+
+    impl AgentAddon for Choosing {
+        fn options(&self) -> AgentAddonOptions {
+            AgentAddonOptions::new("hello")
+        }
+
+        async fn manifests(&self, _: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
+            Ok(Vec::new())
+        }
+
+        async fn install_namespace(&self, _: &v1beta1::ManagedClusterAddOn) -> Result<Option<String>, AddonError> {
+            Ok(self.0.clone()?)
+        }
+    }
+
     async fn namespace_where(answer: Result<Option<String>, String>) -> (String, Result<(), String>) {
-        let options = AgentAddonOptions::new("hello").install_namespace(move |_| {
-            let answer = answer.clone();
-            async { Ok(answer?) }
-        });
         let mut observed = observed().with_status(|status| status.namespace = Some("known".into()));
-        observed.served = served(options);
+        observed.served = served_by(Choosing(answer));
         let outcome = observed.choose_namespace().await;
         (observed.namespace, outcome)
     }

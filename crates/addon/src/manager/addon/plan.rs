@@ -1,14 +1,19 @@
 //! What to write for an add-on on a cluster.
 
+use std::collections::BTreeSet;
+
 use kube::ResourceExt as _;
-use ocm_api::{annotations, finalizers};
-use ocm_runtime::write;
+use ocm_api::{annotations, conditions::addon::REGISTRATION_APPLIED, finalizers, reasons::addon::NIL_REGISTRATION};
+use ocm_runtime::{conditions, write};
 
 use super::{
-    observe::{Observed, Rendered, waits_for_hooks},
-    registration::{self, Wanted},
+    observe::{Observed, waits_for_hooks},
+    registrations::{self, Registrations},
 };
-use crate::manager::works::{Frame, Item, Step, read, steps};
+use crate::{
+    Identity,
+    manager::works::{Item, Step, WorkTemplate, read, steps},
+};
 
 /// See the module.
 #[derive(Debug, PartialEq)]
@@ -24,10 +29,10 @@ pub(crate) struct Plan {
 pub(super) enum Registering {
     /// The add-on is leaving, or the hub has not taken it on yet.
     Nothing,
-    /// The agent has none.
-    NotNeeded,
-    /// It gets this one, and its rights.
-    As(Wanted),
+    /// The agent has none; the status names this many that it had.
+    NotNeeded { former: usize },
+    /// It gets these, and its permissions.
+    As(Registrations),
     /// It cannot get one.
     Refused(String),
 }
@@ -43,66 +48,95 @@ pub(super) enum Deploy {
     Works(Vec<Step>),
 }
 
-/// What the author wants, fit for works, or why it is not; `None` where he was not asked.
-type Wish = Option<Result<Vec<Item>, String>>;
+/// The author's manifests, checked, or why they cannot be deployed; `None` where the author was not asked.
+type Desired = Option<Result<Vec<Item>, String>>;
 
 pub(super) fn plan(observed: &Observed) -> Plan {
-    let wish = wish(observed);
-    let finalizers = unneeded_finalizers(observed, &wish);
+    let desired = desired(observed);
+    let finalizers = unneeded_finalizers(observed, &desired);
     if write::is_deleting(&*observed.addon) {
-        return Plan { finalizers, registration: Registering::Nothing, deploy: leave(observed, wish) };
+        return Plan { finalizers, registration: Registering::Nothing, deploy: leave(observed, desired) };
     }
     let registration = register(observed);
     let is_ready = registration != Registering::Nothing || observed.was_registered();
-    let deploy = if is_ready { deploy(observed, wish) } else { Deploy::Nothing };
+    let deploy = if is_ready { deploy(observed, desired) } else { Deploy::Nothing };
     Plan { finalizers, registration, deploy }
 }
 
-fn wish(observed: &Observed) -> Wish {
-    match &observed.rendered {
-        Rendered::NotAsked => None,
-        Rendered::Failed(error) => Some(Err(format!(
-            "The add-on's manager could not make the manifests for cluster {}: {error}. What is on the cluster stays as \
-             it is, and the manager tries again within a minute.",
+fn desired(observed: &Observed) -> Desired {
+    Some(match observed.manifests.as_ref()? {
+        Err(error) => Err(format!(
+            "The add-on's manager could not make the manifests for cluster {}: {error}. The objects on the cluster stay as \
+             they are, and the manager tries again within a minute.",
             observed.key.namespace
-        ))),
-        Rendered::Objects(manifests) => Some(read(manifests).map_err(|error| {
-            format!("The add-on's manifests cannot be put into a work: {error}. What is on the cluster stays as it is.")
-        })),
-    }
+        )),
+        Ok(manifests) => read(manifests).map_err(|error| {
+            format!(
+                "The add-on's manifests cannot be put into a ManifestWork: {error}. The objects on the cluster stay as they \
+                 are."
+            )
+        }),
+    })
 }
 
 fn register(observed: &Observed) -> Registering {
-    if !observed.is_adopted() {
-        return Registering::Nothing;
-    }
-    let Some(registration) = &observed.served.options.registration else { return Registering::NotNeeded };
+    let own = match &observed.registrations {
+        None => return Registering::Nothing,
+        Some(Ok(own)) if own.is_empty() => return Registering::NotNeeded { former: former(observed) },
+        Some(answer) => answer,
+    };
     if let Some(cluster) = observed.hosting_cluster() {
         return Registering::Refused(hosted(cluster));
     }
-    let own = registration.identity_of(&observed.installation());
-    Registering::As(registration::wanted(observed.addon.status.as_ref(), &observed.key, own))
+    match own {
+        Err(error) => Registering::Refused(format!(
+            "The add-on's manager could not tell the agent's identities on cluster {}: {error}. They stay as they are, and \
+             the manager tries again within a minute.",
+            observed.key.namespace
+        )),
+        Ok(own) => match duplicate(own) {
+            Some(signer) => Registering::Refused(format!(
+                "The add-on has two registrations with signer {signer}, whose certificates would be kept in one secret. \
+                 Keep one of them."
+            )),
+            None => Registering::As(registrations::desired(observed.addon.status.as_ref(), &observed.key, own)),
+        },
+    }
 }
 
-fn deploy(observed: &Observed, wish: Wish) -> Deploy {
+/// How many registrations of a former version of the add-on the status names. Where there were none, somebody else may
+/// have written them.
+fn former(observed: &Observed) -> usize {
+    let Some(status) = &observed.addon.status else { return 0 };
+    let had_any = conditions::find(&status.conditions, REGISTRATION_APPLIED)
+        .is_some_and(|condition| condition.reason != NIL_REGISTRATION);
+    if had_any { status.registrations.len() } else { 0 }
+}
+
+fn duplicate(own: &[(String, Identity)]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    own.iter().map(|(signer, _)| signer.as_str()).find(|signer| !seen.insert(*signer))
+}
+
+fn deploy(observed: &Observed, desired: Desired) -> Deploy {
     if let Some(cluster) = observed.hosting_cluster() {
         return Deploy::Refused(hosted(cluster));
     }
-    match wish {
+    match desired {
         _ if write::is_deleting(&*observed.cluster) => Deploy::Nothing,
         None => Deploy::Nothing,
         Some(Err(reason)) => Deploy::Refused(reason),
         Some(Ok(items)) => {
-            let frame = Frame::new(&observed.addon, &observed.served.options.manifest_configs, &items);
-            Deploy::Works(steps(&frame, items, &observed.works))
+            let template = WorkTemplate::new(&observed.addon, &observed.served.options.manifest_configs, &items);
+            Deploy::Works(steps(&template, items, &observed.works))
         }
     }
 }
 
 /// An add-on that is being deleted leaves by itself, but for what holds it.
-fn leave(observed: &Observed, wish: Wish) -> Deploy {
+fn leave(observed: &Observed, desired: Desired) -> Deploy {
     let is_hosting = |name: &&String| HOSTING.contains(&name.as_str());
-    match (wish, observed.addon.finalizers().iter().find(is_hosting)) {
+    match (desired, observed.addon.finalizers().iter().find(is_hosting)) {
         (Some(Err(reason)), _) => Deploy::Refused(reason),
         (_, Some(finalizer)) => Deploy::Refused(held(finalizer)),
         _ => Deploy::Nothing,
@@ -129,8 +163,8 @@ fn hosted(cluster: &str) -> String {
 }
 
 /// The finalizers less those that wait for hooks, once it is known that there are none. Others are not ours to remove.
-fn unneeded_finalizers(observed: &Observed, wish: &Wish) -> Option<Vec<String>> {
-    let has_no_hooks = matches!(wish, Some(Ok(_)));
+fn unneeded_finalizers(observed: &Observed, desired: &Desired) -> Option<Vec<String>> {
+    let has_no_hooks = matches!(desired, Some(Ok(_)));
     let all = observed.addon.finalizers();
     let needed: Vec<_> = all.iter().filter(|name| !waits_for_hooks(name)).cloned().collect();
     (has_no_hooks && needed.len() < all.len()).then_some(needed)

@@ -7,56 +7,64 @@ use ocm_api::{
 };
 use ocm_runtime::{Class, Classified as _, Error, conditions::NewCondition, error::chain};
 
-use super::{AddonController, memory::Granted, observe::Observed, registration::Wanted};
-use crate::{Grant, PermissionBuilder, PermissionConfig as _, PermissionError, Registration, manager::author};
+use super::{AddonController, memory::Granted, observe::Observed, registrations::Registrations};
+use crate::{Identity, PermissionBuilder, PermissionConfig, PermissionContext, PermissionError, manager::author};
 
 impl AddonController {
     /// Sets up what the agent may do on the hub, unless that was done not long ago.
-    pub(super) async fn grant(&self, observed: &Observed, wanted: &Wanted) -> Result<NewCondition, Error> {
-        let registration = observed.served.options.registration.as_ref();
-        let granted_to = Granted { uid: observed.addon.uid(), identity: wanted.identity.clone() };
-        if self.memory.knows(&observed.key, &granted_to) {
-            return Ok(granted());
-        }
-        let on = observed.installation();
-        let mut grant = Grant::new(&self.client, &on, wanted.identity.as_ref());
-        grant.is_first = !observed.was_registered();
-        let outcome = match registration.and_then(Registration::permission_config) {
-            Some(permissions) => match author::call(async { permissions.apply(&grant).await }).await {
-                Ok(outcome) => outcome,
-                Err(no_answer) => Err(PermissionError::Other(no_answer.into())),
-            },
-            None => withdraw_all(&grant).await,
-        };
-        if outcome.is_ok() {
-            self.memory.remember(&observed.key, granted_to);
-        }
-        finding(outcome, wanted)
+    pub(super) async fn grant(&self, observed: &Observed, desired: &Registrations) -> Result<NewCondition, Error> {
+        let permissions = observed.served.options.permissions.as_deref();
+        let outcome = self.apply_permissions(observed, desired.identity.as_ref(), permissions).await;
+        finding(outcome, desired)
     }
 
     /// Takes away what a former version of the add-on granted, where this one has no identity.
     pub(super) async fn revoke(&self, observed: &Observed) -> Result<NewCondition, Error> {
-        let nobody = Wanted { registrations: Vec::new(), identity: None, fault: None };
-        let revoked = self.grant(observed, &nobody).await?;
+        let outcome = self.apply_permissions(observed, None, None).await;
+        let revoked = finding(outcome, &Registrations::default())?;
         Ok(if revoked.status == status::TRUE { not_needed() } else { revoked })
+    }
+
+    async fn apply_permissions(
+        &self,
+        observed: &Observed,
+        identity: Option<&Identity>,
+        permissions: Option<&dyn PermissionConfig>,
+    ) -> Result<(), PermissionError> {
+        let granted_to = Granted { uid: observed.addon.uid(), identity: identity.cloned() };
+        if self.memory.knows(&observed.key, &granted_to) {
+            return Ok(());
+        }
+        let on = observed.installation();
+        let mut context = PermissionContext::new(&self.client, &on, identity);
+        context.is_first = !observed.was_registered();
+        match permissions {
+            Some(permissions) => {
+                let applied = author::call(async { permissions.apply(&context).await }).await;
+                applied.unwrap_or_else(|no_answer| Err(PermissionError::Other(no_answer.into())))?;
+            }
+            None => withdraw_all(&context).await?,
+        }
+        self.memory.remember(&observed.key, granted_to);
+        Ok(())
     }
 }
 
-/// Deletes what a former version of the add-on granted. A manager that may not look has never granted anything.
-async fn withdraw_all(grant: &Grant<'_>) -> Result<(), PermissionError> {
-    match PermissionBuilder::new().apply(grant).await {
+/// Deletes what a former version of the add-on granted. A manager that may not read Roles has never granted anything.
+async fn withdraw_all(context: &PermissionContext<'_>) -> Result<(), PermissionError> {
+    match PermissionBuilder::new().apply(context).await {
         Err(PermissionError::Api(error)) if error.is_denied() => Ok(()),
         Err(PermissionError::SubjectNotReady) => Ok(()),
         outcome => outcome,
     }
 }
 
-fn finding(outcome: Result<(), PermissionError>, wanted: &Wanted) -> Result<NewCondition, Error> {
+fn finding(outcome: Result<(), PermissionError>, desired: &Registrations) -> Result<NewCondition, Error> {
     match outcome {
         Ok(()) => Ok(granted()),
         Err(PermissionError::Api(error)) if error.class() == Class::Conflict => Err(error),
         Err(error @ PermissionError::SubjectNotReady) => {
-            let reason = wanted.fault.clone().unwrap_or_else(|| error.to_string());
+            let reason = desired.fault.clone().unwrap_or_else(|| error.to_string());
             let message = format!("The agent gets its rights on the hub later: {reason}.");
             Ok(NewCondition::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::{
     api::rbac::v1::PolicyRule,
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
@@ -17,9 +16,9 @@ use ocm_api::{
 use ocm_runtime::{Cache, ObjectKey, conditions::NewCondition};
 use serde_json::{Value, json};
 
-use super::observe::{Observed, Rendered};
+use super::observe::Observed;
 use crate::{
-    AddonError, AgentAddonOptions, Installation, PermissionBuilder, Registration, agent::Render,
+    AddonError, AgentAddon, AgentAddonOptions, Identity, Installation, PermissionBuilder, agent::view_of,
     manager::served::Served,
 };
 
@@ -29,14 +28,18 @@ pub(super) fn now() -> jiff::Timestamp {
 
 pub(super) fn options() -> AgentAddonOptions {
     let permissions = PermissionBuilder::new().bind_role("r", vec![PolicyRule::default()]);
-    AgentAddonOptions::new("hello").registration(Registration::kube_client("agent").permissions(permissions))
+    AgentAddonOptions::new("hello").permissions(permissions)
 }
 
-struct Unused;
+struct WithOptions(AgentAddonOptions);
 
-impl Render for Unused {
-    fn render<'a>(&'a self, _: &'a Installation<'a>) -> BoxFuture<'a, Result<Vec<Manifest>, AddonError>> {
-        Box::pin(async { Ok(Vec::new()) })
+impl AgentAddon for WithOptions {
+    fn options(&self) -> AgentAddonOptions {
+        self.0.clone()
+    }
+
+    async fn manifests(&self, _: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
+        Ok(Vec::new())
     }
 }
 
@@ -46,21 +49,28 @@ pub(super) fn observed() -> Observed {
     addon.metadata.uid = Some("u".into());
     let owner = OwnerReference { kind: "ClusterManagementAddOn".into(), name: "hello".into(), ..Default::default() };
     addon.metadata.owner_references = Some(vec![owner]);
+    let own = Identity::of_agent("c1", "hello", "agent");
     Observed {
         key: ObjectKey::new("c1", "hello"),
         served: served(options()),
+        view: view_of(&addon).unwrap(),
         addon: Arc::new(addon),
         cluster: Arc::new(ManagedCluster::new("c1", Default::default())),
         namespace: "default".into(),
         works: Vec::new(),
-        rendered: Rendered::Objects(vec![config_map("a").into()]),
+        registrations: Some(Ok(vec![("kubernetes.io/kube-apiserver-client".into(), own)])),
+        manifests: Some(Ok(vec![config_map("a").into()])),
     }
 }
 
 pub(super) fn served(options: AgentAddonOptions) -> Arc<Served> {
+    served_by(WithOptions(options))
+}
+
+pub(super) fn served_by(agent: impl AgentAddon) -> Arc<Served> {
     Arc::new(Served {
-        agent: Arc::new(Unused),
-        options,
+        options: agent.options(),
+        agent: Arc::new(agent),
         addons: Cache::default(),
         works: Cache::default(),
         requests: Cache::default(),
@@ -82,7 +92,7 @@ impl Observed {
     }
 
     pub(super) fn rendering(mut self, manifests: Vec<Value>) -> Self {
-        self.rendered = Rendered::Objects(manifests.into_iter().map(Manifest::from).collect());
+        self.manifests = Some(Ok(manifests.into_iter().map(Manifest::from).collect()));
         self
     }
 }

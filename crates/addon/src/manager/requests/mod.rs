@@ -1,4 +1,5 @@
-//! Approves the certificate requests of add-ons' agents, by the rules of [`approval`].
+//! Approves the certificate requests of add-ons' agents, by the rules of [`approval`], and issues the certificates of
+//! signers that are the add-ons' own.
 //!
 //! A request → the cluster and the add-on it is labelled with → the identity that add-on is to have there → approval.
 //! A request that does not pass is left untouched, for an administrator or another approver: none is ever denied here. It
@@ -9,7 +10,10 @@ mod pending;
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::{
+    ByteString,
+    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
+};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
@@ -19,17 +23,20 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions::{csr::APPROVED, status},
     reasons::csr::AUTO_APPROVED,
+    signers,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, write};
+use ocm_runtime::{
+    Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, error::chain, write,
+};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use self::pending::Pending;
 use super::{author, served::Served};
 use crate::{
-    Installation,
-    agent::namespace_of,
-    registration::{Request, approval},
+    AddonError, CertificateRequest, DynAgentAddon, Installation,
+    agent::{namespace_of, view_of},
+    registration::approval,
 };
 
 const MESSAGE: &str = "The add-on's manager approved this request: it was made by an agent of the cluster, for the \
@@ -50,8 +57,15 @@ pub(crate) struct RequestController {
 pub(crate) struct Observed {
     request: Arc<CertificateSigningRequest>,
     addon: ObjectKey,
-    /// Why it is left to an administrator, if it is.
-    verdict: Result<(), String>,
+    /// Or why the request is left alone.
+    decision: Result<Decision, String>,
+}
+
+/// What to do with a request.
+#[derive(Clone, Debug, PartialEq)]
+enum Decision {
+    Approve,
+    Issue(Vec<u8>),
 }
 
 impl RequestController {
@@ -59,34 +73,50 @@ impl RequestController {
         Self { client, served, clusters, pending: Arc::default() }
     }
 
-    /// Whether a request follows the rules, and the author lets it pass.
-    async fn judge(
+    async fn decide(
         &self,
         request: &CertificateSigningRequest,
         addon: &ManagedClusterAddOn,
         cluster: &ManagedCluster,
-    ) -> Result<(), String> {
-        let Some(registration) = &self.served.options.registration else {
-            return Err("the add-on has no registration".to_owned());
-        };
+    ) -> Result<Decision, String> {
+        let view = view_of(addon).map_err(|error| error.to_string())?;
         let known = addon.status.as_ref().and_then(|status| status.namespace.clone());
         let namespace = known.unwrap_or_else(|| namespace_of(addon));
-        let code = async {
-            let identity = registration.identity_of(&Installation::new(cluster, addon, &namespace));
-            let requester =
-                approval::check(request, &cluster.name_any(), &identity).map_err(|refusal| refusal.to_string())?;
-            let checked = Request { cluster, addon, request, requester };
-            if registration.approves(&checked) { Ok(()) } else { Err("the add-on does not approve it".to_owned()) }
-        };
+        let code = decide(&*self.served.agent, request, Installation::new(cluster, &view, &namespace));
         author::call(code).await.unwrap_or_else(|no_answer| Err(no_answer.to_string()))
     }
+}
+
+/// Whether a request follows the rules and its author lets it pass; the certificate, if it is approved already.
+async fn decide(
+    agent: &dyn DynAgentAddon,
+    request: &CertificateSigningRequest,
+    on: Installation<'_>,
+) -> Result<Decision, String> {
+    let signer = &request.spec.signer_name;
+    let registrations = agent.dyn_registrations(&on).await;
+    let registrations = registrations
+        .map_err(|error| format!("the add-on could not tell its agent's identities: {}", chain(&*error)))?;
+    let registration = registrations.iter().find(|one| one.signer_name() == signer);
+    let registration = registration.ok_or_else(|| format!("the add-on has no registration with signer {signer}"))?;
+    let requester = approval::requester(request);
+    let checked = CertificateRequest { cluster: on.cluster, addon: on.addon, request, requester };
+    if approval::is_unsigned(request) {
+        let csr_signer = registration.csr_signer().ok_or("somebody else issues its certificate")?;
+        let issued = csr_signer.sign(&checked).await;
+        let error = |error: AddonError| format!("the add-on could not issue the certificate: {}", chain(&*error));
+        return issued.map(Decision::Issue).map_err(error);
+    }
+    let identity = registration.identity_on(&on);
+    approval::check(request, &on.cluster_name(), &identity).map_err(|refusal| refusal.to_string())?;
+    registration.objection(&checked).await.map_or(Ok(Decision::Approve), Err)
 }
 
 impl Controller for RequestController {
     const NAME: &'static str = "addon-csr-approval";
     type Key = String;
     type Observed = Observed;
-    type Plan = Option<Value>;
+    type Plan = Option<Plan>;
     type Applied = ();
     type Error = Error;
 
@@ -94,8 +124,8 @@ impl Controller for RequestController {
         let pending = self.pending.clone();
         builder.watches(&self.served.requests, move |change| {
             pending.record(change);
-            let is_pending = !matches!(change, Change::Deleted(_)) && !approval::is_decided(change.object());
-            is_pending.then(|| change.object().name_any())
+            let is_open = !matches!(change, Change::Deleted(_)) && is_open(change.object());
+            is_open.then(|| change.object().name_any())
         });
         let pending = self.pending.clone();
         builder.watches(&self.served.addons, move |change| match change {
@@ -112,7 +142,7 @@ impl Controller for RequestController {
     }
 
     async fn observe(&self, name: &String) -> Result<Option<Observed>, Error> {
-        let request = self.served.requests.named(name).filter(|request| !approval::is_decided(request));
+        let request = self.served.requests.named(name).filter(|request| is_open(request));
         let Some(request) = request else { return Ok(None) };
         let Some((cluster, addon)) = approval::claimed(&request) else { return Ok(None) };
         let key = ObjectKey::new(cluster, addon);
@@ -121,32 +151,58 @@ impl Controller for RequestController {
             debug!(%key, "certificate request is left alone: there is no such add-on");
             return Ok(None);
         };
-        let verdict = self.judge(&request, &addon, &cluster).await;
-        Ok(Some(Observed { request, addon: key, verdict }))
+        let decision = self.decide(&request, &addon, &cluster).await;
+        Ok(Some(Observed { request, addon: key, decision }))
     }
 
-    fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
-        observed.verdict.is_ok().then(|| approved(&observed.request))
+    fn plan(observed: &Observed, _: Timestamp) -> Option<Plan> {
+        match observed.decision.as_ref().ok()? {
+            Decision::Approve => Some(Plan::Approve(approved(&observed.request))),
+            Decision::Issue(certificate) => {
+                let mut new = CertificateSigningRequest::clone(&observed.request);
+                new.status.get_or_insert_default().certificate = Some(ByteString(certificate.clone()));
+                Some(Plan::Issue(Box::new(new)))
+            }
+        }
     }
 
-    async fn apply(&self, observed: &Observed, plan: Option<Value>) -> Result<(), Error> {
-        let Some(patch) = plan else { return Ok(()) };
+    async fn apply(&self, observed: &Observed, plan: Option<Plan>) -> Result<(), Error> {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
-        let name = observed.request.name_any();
-        let written = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        let written = written.while_trying_to("approve", || write::describe(&*observed.request))?;
-        self.served.requests.record_write(written);
-        info!(addon = %observed.addon, "approved a certificate request of the add-on's agent");
+        let (written, what) = match plan {
+            None => return Ok(()),
+            Some(Plan::Approve(patch)) => {
+                let name = observed.request.name_any();
+                let written = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+                (Some(written.while_trying_to("approve", || write::describe(&*observed.request))?), "approved")
+            }
+            Some(Plan::Issue(new)) => (write::patch_status(&api, &*observed.request, &*new).await?, "issued"),
+        };
+        written.into_iter().for_each(|written| self.served.requests.record_write(written));
+        info!(addon = %observed.addon, "{what} a certificate of the add-on's agent");
         Ok(())
     }
 
     async fn report(&self, observed: &Observed, (): (), _: Timestamp) -> Result<Requeue, Error> {
-        let Err(reason) = &observed.verdict else { return Ok(Requeue::OnChange) };
+        let Err(reason) = &observed.decision else { return Ok(Requeue::OnChange) };
         if self.pending.is_new_reason(&observed.addon.namespace, &observed.request.name_any(), reason) {
-            info!(%reason, "certificate request is left to an administrator");
+            info!(%reason, "certificate request is left alone");
         }
         Ok(Requeue::BackOffWithin(RECHECK))
     }
+}
+
+/// What to write.
+pub(crate) enum Plan {
+    /// This patch of the approval.
+    Approve(Value),
+    /// The request with its certificate.
+    Issue(Box<CertificateSigningRequest>),
+}
+
+/// Whether a manager may have something to do: approve the request, or issue its certificate.
+fn is_open(request: &CertificateSigningRequest) -> bool {
+    let is_custom = request.spec.signer_name != signers::KUBE_API_SERVER_CLIENT;
+    !approval::is_decided(request) || (is_custom && approval::is_unsigned(request))
 }
 
 /// A merge patch that adds condition Approved to the request as it was read, and to no other.

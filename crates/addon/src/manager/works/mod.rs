@@ -6,7 +6,10 @@ mod shard;
 mod stored;
 mod transfer;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
+use kube::ResourceExt as _;
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     components::WORK_FIELD_MANAGER,
@@ -16,6 +19,7 @@ use ocm_api::{
         DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWork, ManifestWorkSpec, OrphaningRule,
         PropagationPolicy, SelectivelyOrphan,
     },
+    works,
 };
 
 use ocm_runtime::conditions;
@@ -33,33 +37,65 @@ pub(crate) fn applied(work: &ManifestWork) -> Option<&Condition> {
     is_current.then_some(applied)
 }
 
-/// What all works of an add-on on a cluster have in common.
+/// Where works of an add-on go, and by what they are told from others there.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    addon: ManagedClusterAddOn,
-    name: String,
+pub(crate) struct Target {
+    namespace: String,
+    /// Their names are this and a number.
+    name_prefix: String,
+    labels: BTreeMap<String, String>,
+    /// The ManagedClusterAddOn, where it is in the same namespace.
+    owner: Option<OwnerReference>,
+}
+
+impl Target {
+    /// The namespace of the cluster that has the add-on.
+    fn managed_cluster(addon: &ManagedClusterAddOn) -> Self {
+        let name = addon.name_any();
+        Self {
+            namespace: addon.namespace().unwrap_or_default(),
+            name_prefix: works::addon_deploy_prefix(&name),
+            labels: [(labels::ADDON_NAME.to_owned(), name)].into(),
+            owner: Some(owner::reference(addon, true)),
+        }
+    }
+}
+
+/// What all works with the add-on's objects for one target have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkTemplate {
+    target: Target,
     configs: Vec<ManifestConfigOption>,
     delete_option: Option<DeleteOption>,
 }
 
-impl Frame {
-    /// The frame of the works with these objects.
+impl WorkTemplate {
+    /// The works with these objects, for the cluster that has the add-on.
     pub(crate) fn new(addon: &ManagedClusterAddOn, configs: &[ManifestConfigOption], items: &[Item]) -> Self {
-        let name = addon.metadata.name.clone().unwrap_or_default();
         let rules: Vec<_> = items.iter().filter_map(Item::orphaning_rule).collect();
         let configs = configs.iter().cloned().map(with_defaults).collect();
-        Self { addon: addon.clone(), name, configs, delete_option: delete_option(rules) }
+        Self { target: Target::managed_cluster(addon), configs, delete_option: delete_option(rules) }
+    }
+
+    /// The name of the work of that number.
+    fn name(&self, number: usize) -> String {
+        format!("{}{number}", self.target.name_prefix)
+    }
+
+    /// The number of a work; `None` for works that are for something else.
+    fn number(&self, work: &ManifestWork) -> Option<usize> {
+        work.name_any().strip_prefix(&self.target.name_prefix)?.parse().ok()
     }
 
     /// A new work with this name and nothing in it.
     fn empty(&self, name: String) -> ManifestWork {
-        ManifestWork::new(self.addon.metadata.namespace.clone().unwrap_or_default(), name, ManifestWorkSpec::default())
+        ManifestWork::new(&self.target.namespace, name, ManifestWorkSpec::default())
     }
 
-    /// Makes a work one of this add-on, all but its manifests.
-    fn fit(&self, work: &mut ManifestWork) {
-        work.metadata.labels.get_or_insert_default().insert(labels::ADDON_NAME.into(), self.name.clone());
-        owner::adopt(&mut work.metadata, &[owner::reference(&self.addon, true)]);
+    /// Makes a work one of this template, all but its manifests.
+    fn apply_to(&self, work: &mut ManifestWork) {
+        work.metadata.labels.get_or_insert_default().extend(self.target.labels.clone());
+        owner::adopt(&mut work.metadata, self.target.owner.as_slice());
         work.spec.delete_option.clone_from(&self.delete_option);
         work.spec.manifest_configs.clone_from(&self.configs);
         work.spec.executor = None;

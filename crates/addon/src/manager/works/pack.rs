@@ -13,10 +13,9 @@ use std::{
     sync::Arc,
 };
 
-use kube::ResourceExt as _;
-use ocm_api::{limits::MAX_MANIFEST_BYTES, work::v1::ManifestWork, works};
+use ocm_api::{limits::MAX_MANIFEST_BYTES, work::v1::ManifestWork};
 
-use super::{Frame, Item, read::Id, shard::Shard, stored, transfer::Homes};
+use super::{Item, WorkTemplate, read::Id, shard::Shard, stored, transfer::Homes};
 
 /// How much of what a work can hold is filled, so that its objects can grow in place.
 pub(super) const BUDGET: usize = MAX_MANIFEST_BYTES / 10 * 8;
@@ -37,8 +36,8 @@ pub(crate) enum Step {
 }
 
 /// What makes `known`, the add-on's works on a cluster, hold exactly these objects.
-pub(crate) fn steps(frame: &Frame, items: Vec<Item>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
-    let mut known: Vec<_> = known.iter().filter_map(|work| Some((index(frame, work)?, work.clone()))).collect();
+pub(crate) fn steps(template: &WorkTemplate, items: Vec<Item>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
+    let mut known: Vec<_> = known.iter().filter_map(|work| Some((template.number(work)?, work.clone()))).collect();
     known.sort_by_key(|(index, _)| *index);
     let mut shards: Vec<_> = known.into_iter().map(|(_, work)| Shard::of(work)).collect();
     let desired: BTreeSet<Id> = items.iter().map(|item| item.id.clone()).collect();
@@ -47,15 +46,10 @@ pub(crate) fn steps(frame: &Frame, items: Vec<Item>, known: &[Arc<ManifestWork>]
     shards.iter_mut().for_each(|shard| shard.close_if_giving(&desired));
     rest.sort_by_key(|item| (std::cmp::Reverse(item.size), item.position));
     for item in rest {
-        place(frame, &mut shards, item);
+        place(template, &mut shards, item);
     }
     let homes = Homes::of(&shards);
-    shards.iter().filter_map(|shard| step(frame, shard, &homes)).collect()
-}
-
-/// The number of a work among those of its add-on; none for works that are for something else.
-fn index(frame: &Frame, work: &ManifestWork) -> Option<usize> {
-    work.name_any().strip_prefix(&works::addon_deploy_prefix(&frame.name))?.parse().ok()
+    shards.iter().filter_map(|shard| step(template, shard, &homes)).collect()
 }
 
 /// Leaves each object in the work that holds it; returns those that none holds.
@@ -79,12 +73,12 @@ fn keep(shards: &mut [Shard], items: Vec<Item>) -> Vec<Item> {
     rest
 }
 
-fn place(frame: &Frame, shards: &mut Vec<Shard>, item: Item) {
+fn place(template: &WorkTemplate, shards: &mut Vec<Shard>, item: Item) {
     let roomiest = shards.iter_mut().max_by_key(|shard| shard.room()).filter(|shard| shard.room() >= item.size);
     match roomiest {
         Some(shard) => shard.put(item),
         None => {
-            let mut shard = Shard::new(free_name(frame, shards));
+            let mut shard = Shard::new(free_name(template, shards));
             shard.put(item);
             shards.push(shard);
         }
@@ -92,17 +86,16 @@ fn place(frame: &Frame, shards: &mut Vec<Shard>, item: Item) {
 }
 
 /// The next number; a smaller one may be free where a work was deleted.
-fn free_name(frame: &Frame, shards: &[Shard]) -> String {
-    let numbered = |index| works::addon_deploy(&frame.name, index);
+fn free_name(template: &WorkTemplate, shards: &[Shard]) -> String {
     let is_free = |name: &String| shards.iter().all(|shard| shard.name != *name);
-    let mut names = (shards.len()..).chain(0..shards.len()).map(numbered);
+    let mut names = (shards.len()..).chain(0..shards.len()).map(|number| template.name(number));
     names.find(is_free).unwrap_or_default()
 }
 
-fn step(frame: &Frame, shard: &Shard, homes: &Homes<'_>) -> Option<Step> {
+fn step(template: &WorkTemplate, shard: &Shard, homes: &Homes<'_>) -> Option<Step> {
     let Some(old) = shard.old.clone() else {
-        let mut new = frame.empty(shard.name.clone());
-        frame.fit(&mut new);
+        let mut new = template.empty(shard.name.clone());
+        template.apply_to(&mut new);
         new.spec.workload.manifests = shard.manifests(&BTreeMap::new());
         return Some(Step::Create(Box::new(new)));
     };
@@ -115,7 +108,7 @@ fn step(frame: &Frame, shard: &Shard, homes: &Homes<'_>) -> Option<Step> {
         return Some(Step::Delete(old));
     }
     let mut new = ManifestWork::clone(&old);
-    frame.fit(&mut new);
+    template.apply_to(&mut new);
     if stored::are_same(&old.spec.workload.manifests, &manifests) && new == *old {
         return Some(Step::Keep(old));
     }

@@ -40,7 +40,8 @@ impl Shard {
     pub(super) fn of(work: Arc<ManifestWork>) -> Self {
         let manifests = work.spec.workload.manifests.iter().enumerate();
         let stored = manifests.map(|(position, manifest)| (id_of(&manifest.value()), position)).collect();
-        Self { stored, old: Some(work.clone()), ..Self::new(work.name_any()) }
+        let name = work.name_any();
+        Self { stored, old: Some(work), ..Self::new(name) }
     }
 
     pub(super) fn is_leaving(&self) -> bool {

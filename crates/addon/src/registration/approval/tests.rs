@@ -1,4 +1,5 @@
 use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequestSpec};
+use ocm_api::signers;
 use ocm_runtime::pki::PrivateKey;
 
 use super::*;
@@ -101,10 +102,12 @@ fn whom_the_grpc_server_asks_for_is_believed_from_that_server_only() {
 }
 
 #[test]
-fn another_signer_another_name_and_what_cannot_be_read_are_refused() {
-    let mut signer = own();
-    signer.spec.signer_name = "example.com/other".into();
-    assert!(matches!(judged(&signer), Err(Refusal::OtherSigner(_))));
+fn other_units_another_name_and_what_cannot_be_read_are_refused() {
+    let mut subject = Subject::new(USER, vec![ON_CLUSTER.into(), EVERYWHERE.into()]);
+    subject.organizational_units = vec!["unit".into()];
+    let mut units = own();
+    units.spec.request = ByteString(PrivateKey::generate().request(&subject).unwrap().into_bytes());
+    assert!(matches!(judged(&units), Err(Refusal::OtherUnits(_))));
     let mut name = own();
     name.metadata.name = Some("cluster1-x7d2k".into());
     assert!(matches!(judged(&name), Err(Refusal::Name)));

@@ -6,7 +6,7 @@ use kube::{ResourceExt as _, api::ObjectMeta};
 use ocm_api::{labels, rbac};
 
 use super::{
-    Grant, PermissionConfig,
+    PermissionConfig, PermissionContext,
     reconcile::{Pair, prune, reconcile},
 };
 use crate::{Installation, PermissionError, owner};
@@ -17,14 +17,15 @@ use crate::{Installation, PermissionError, owner};
 /// condition `RegistrationApplied` names it. What a former version of the add-on granted and this one does not is deleted.
 ///
 /// ```
-/// use ocm_addon::{PermissionBuilder, Registration};
+/// use ocm_addon::{AgentAddonOptions, PermissionBuilder};
 ///
 /// let may_read = PermissionBuilder::rule("", &["configmaps"], &["get", "list", "watch"]);
 /// let permissions = PermissionBuilder::new().bind_role("open-cluster-management:hello:agent", vec![may_read]);
-/// let registration = Registration::kube_client("hello-agent").permissions(permissions);
+/// let options = AgentAddonOptions::new("hello").permissions(permissions);
 /// ```
 ///
 /// The manager must itself hold what it grants: give its service account the same rules in all namespaces.
+#[doc(alias("RBACPermissionBuilder", "NewRBACPermissionConfigBuilder"))]
 #[derive(Clone, Debug, Default)]
 pub struct PermissionBuilder {
     bindings: Vec<Binding>,
@@ -59,6 +60,7 @@ impl PermissionBuilder {
 
     /// Makes a Role with these rules in the cluster's namespace, and a RoleBinding of the same name that gives it to the
     /// agent.
+    #[doc(alias("BindKubeClientRole", "BindRoleToUser", "BindRoleToGroup", "WithStaticRole"))]
     #[must_use]
     pub fn bind_role(mut self, name: impl Into<String>, rules: Vec<PolicyRule>) -> Self {
         let name = name.into();
@@ -68,6 +70,7 @@ impl PermissionBuilder {
 
     /// Makes a RoleBinding `name` in the cluster's namespace that gives the agent what a ClusterRole, which is there,
     /// grants; only in that namespace.
+    #[doc(alias("BindKubeClientClusterRole", "BindClusterRoleToUser"))]
     #[must_use]
     pub fn bind_cluster_role(mut self, name: impl Into<String>, cluster_role: &str) -> Self {
         self.bindings.push(Binding { role: role_ref("ClusterRole", cluster_role), rules: None, name: name.into() });
@@ -99,7 +102,7 @@ fn role_ref(kind: &str, name: &str) -> RoleRef {
 }
 
 impl PermissionConfig for PermissionBuilder {
-    fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
+    fn apply<'a>(&'a self, grant: &'a PermissionContext<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
         Box::pin(async move {
             match grant.subjects() {
                 Ok(subjects) => reconcile(grant, &self.objects(grant.on, &subjects)).await,
@@ -111,7 +114,7 @@ impl PermissionConfig for PermissionBuilder {
 
 #[cfg(test)]
 mod tests {
-    use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+    use ocm_api::{addon::v1beta1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 
     use super::*;
 

@@ -16,17 +16,18 @@ use crate::{Installation, PermissionError};
 
 /// Sets up what an agent's identity may do on the hub.
 ///
-/// Called when the identity changes and then every ten minutes, so that what somebody took away comes back. What it makes
-/// should be owned by the ManagedClusterAddOn, so that it goes with it.
+/// Called when the identity changes and every ten minutes, so that what somebody took away is restored. The objects that it makes should be owned by the ManagedClusterAddOn, so that they
+/// are deleted with it. The rules for calls of [`AgentAddon`](crate::AgentAddon) apply.
+#[doc(alias = "PermissionConfigFunc")]
 pub trait PermissionConfig: Send + Sync + 'static {
     /// Sets the rights up, or finds that they are.
-    fn apply<'a>(&'a self, grant: &'a Grant<'a>) -> BoxFuture<'a, Result<(), PermissionError>>;
+    fn apply<'a>(&'a self, grant: &'a PermissionContext<'a>) -> BoxFuture<'a, Result<(), PermissionError>>;
 }
 
 /// Whom to give rights to, and where.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
-pub struct Grant<'a> {
+pub struct PermissionContext<'a> {
     /// A client of the manager for the hub. It can only grant what the manager itself may do.
     pub client: &'a Client,
     /// The add-on on the cluster.
@@ -37,13 +38,13 @@ pub struct Grant<'a> {
     pub(crate) is_first: bool,
 }
 
-impl Debug for Grant<'_> {
+impl Debug for PermissionContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("PermissionContext").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
-impl<'a> Grant<'a> {
+impl<'a> PermissionContext<'a> {
     /// Rights for `identity`, for tests of an add-on's own code.
     #[must_use]
     pub fn new(client: &'a Client, on: &'a Installation<'a>, identity: Option<&'a Identity>) -> Self {

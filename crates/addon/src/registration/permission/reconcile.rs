@@ -17,7 +17,7 @@ use ocm_runtime::{
     write::{self, Writable},
 };
 
-use super::Grant;
+use super::PermissionContext;
 use crate::{PermissionError, owner};
 
 /// A kind of RBAC object in a namespace.
@@ -44,7 +44,7 @@ pub(super) type Pair = (Option<Role>, RoleBinding);
 
 /// Makes exactly these objects exist, beside those that are not the installation's own. One that fails does not keep the
 /// others from being written; the first error is returned.
-pub(super) async fn reconcile(grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+pub(super) async fn reconcile(grant: &PermissionContext<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
     let existing = Existing::read(grant).await?;
     let mut outcome = existing.prune(grant, pairs).await;
     for (role, binding) in pairs {
@@ -61,7 +61,7 @@ pub(super) async fn reconcile(grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), P
 }
 
 /// Deletes the installation's own objects that are not among `pairs`.
-pub(super) async fn prune(grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+pub(super) async fn prune(grant: &PermissionContext<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
     Existing::read(grant).await?.prune(grant, pairs).await
 }
 
@@ -73,7 +73,7 @@ struct Existing {
 }
 
 impl Existing {
-    async fn read(grant: &Grant<'_>) -> Result<Self, PermissionError> {
+    async fn read(grant: &PermissionContext<'_>) -> Result<Self, PermissionError> {
         if grant.is_first {
             // Most likely there is nothing; what exists all the same is found when it is created.
             return Ok(Self::default());
@@ -81,7 +81,7 @@ impl Existing {
         Ok(Self { roles: list(grant).await?, bindings: list(grant).await? })
     }
 
-    async fn prune(&self, grant: &Grant<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
+    async fn prune(&self, grant: &PermissionContext<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
         let bindings = withdrawn(grant, &self.bindings, |name| pairs.iter().any(|pair| pair.1.name_any() == name));
         let roles = withdrawn(grant, &self.roles, |name| {
             pairs.iter().flat_map(|pair| &pair.0).any(|role| role.name_any() == name)
@@ -96,25 +96,33 @@ impl Existing {
     }
 }
 
-fn withdrawn<'a, K: RbacObject>(grant: &Grant<'_>, existing: &'a [K], is_desired: impl Fn(&str) -> bool) -> Vec<&'a K> {
+fn withdrawn<'a, K: RbacObject>(
+    grant: &PermissionContext<'_>,
+    existing: &'a [K],
+    is_desired: impl Fn(&str) -> bool,
+) -> Vec<&'a K> {
     let addon = grant.on.addon_name();
     let is_labelled = |object: &K| object.labels().get(labels::ADDON_NAME) == Some(&addon);
     let is_own = |object: &K| owner::owns(grant.on.addon, object) && is_labelled(object) && !write::is_deleting(object);
     existing.iter().filter(|object| is_own(object) && !is_desired(&object.name_any())).collect()
 }
 
-fn api<K: RbacObject>(grant: &Grant<'_>) -> Api<K> {
+fn api<K: RbacObject>(grant: &PermissionContext<'_>) -> Api<K> {
     let client: Client = grant.client.clone();
     Api::namespaced(client, &grant.on.addon.namespace().unwrap_or_default())
 }
 
-async fn list<K: RbacObject>(grant: &Grant<'_>) -> Result<Vec<K>, PermissionError> {
+async fn list<K: RbacObject>(grant: &PermissionContext<'_>) -> Result<Vec<K>, PermissionError> {
     let noun = || format!("{}s in namespace {}", K::kind(&()), grant.on.cluster_name());
     let listed = api::<K>(grant).list(&ListParams::default()).await.while_trying_to("list", noun)?;
     Ok(listed.items)
 }
 
-async fn ensure<K: RbacObject>(grant: &Grant<'_>, desired: &K, existing: &[K]) -> Result<(), PermissionError> {
+async fn ensure<K: RbacObject>(
+    grant: &PermissionContext<'_>,
+    desired: &K,
+    existing: &[K],
+) -> Result<(), PermissionError> {
     let (api, name) = (api::<K>(grant), desired.name_any());
     let old = match existing.iter().find(|object| object.name_any() == name) {
         Some(known) => known.clone(),
@@ -144,7 +152,7 @@ async fn create<K: RbacObject>(api: &Api<K>, desired: &K) -> Result<Option<K>, P
 }
 
 /// The object as it is to be; `None` if it must be created again.
-fn plan<K: RbacObject>(grant: &Grant<'_>, desired: &K, old: &K) -> Result<Option<K>, PermissionError> {
+fn plan<K: RbacObject>(grant: &PermissionContext<'_>, desired: &K, old: &K) -> Result<Option<K>, PermissionError> {
     let object = write::describe(old);
     if owner::is_of_former(grant.on.addon, old) || (owner::owns(grant.on.addon, old) && write::is_deleting(old)) {
         return Err(PermissionError::BeingDeleted { object });

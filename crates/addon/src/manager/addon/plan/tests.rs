@@ -5,10 +5,9 @@ use ocm_runtime::conditions::NewCondition;
 use serde_json::json;
 
 use super::{
-    super::testing::{config_map, now, observed, served, work},
+    super::testing::{config_map, now, observed, work},
     *,
 };
-use crate::AgentAddonOptions;
 
 fn refusal(observed: &Observed) -> String {
     match plan(observed).deploy {
@@ -32,12 +31,13 @@ fn a_new_add_on_gets_its_identity_and_its_work_at_once() {
 
 #[test]
 fn before_the_hub_has_taken_it_on_nothing_happens() {
-    let unowned = observed().with_addon(|addon| addon.metadata.owner_references = None);
+    let mut unowned = observed().with_addon(|addon| addon.metadata.owner_references = None);
+    unowned.registrations = None;
     let nothing = Plan { finalizers: None, registration: Registering::Nothing, deploy: Deploy::Nothing };
     assert_eq!(plan(&unowned), nothing);
     let anothers =
         observed().with_addon(|addon| addon.metadata.owner_references.as_mut().unwrap()[0].name = "b".into());
-    assert_eq!(plan(&anothers), nothing);
+    assert!(!unowned.is_adopted() && !anothers.is_adopted());
 }
 
 #[test]
@@ -51,9 +51,32 @@ fn an_add_on_that_was_registered_earlier_keeps_being_deployed_without_its_owner(
 
 #[test]
 fn an_add_on_without_registration_needs_no_identity() {
-    let mut plain = observed();
-    plain.served = served(AgentAddonOptions::new("hello"));
-    assert_eq!(plan(&plain).registration, Registering::NotNeeded);
+    let plain = |former: &str, registrations: usize| {
+        let mut plain = observed().with_status(|status| {
+            status.conditions = vec![NewCondition::is_true("RegistrationApplied", "R", "").at(now(), None)];
+            status.conditions[0].reason = former.into();
+            status.registrations = vec![Default::default(); registrations];
+        });
+        plain.registrations = Some(Ok(Vec::new()));
+        plan(&plain).registration
+    };
+    assert_eq!(plain("SetPermissionApplied", 2), Registering::NotNeeded { former: 2 });
+    assert_eq!(plain("NilRegistration", 2), Registering::NotNeeded { former: 0 }, "somebody else wrote them");
+}
+
+#[test]
+fn identities_that_cannot_be_told_or_that_share_a_signer_are_refused_by_name() {
+    let refused = |registrations| {
+        let mut observed = observed();
+        observed.registrations = Some(registrations);
+        match plan(&observed).registration {
+            Registering::Refused(reason) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused(Err("no inventory".into())).contains("on cluster c1: no inventory"));
+    let one = || ("example.com/s".to_owned(), Identity::default());
+    assert!(refused(Ok(vec![one(), one()])).contains("two registrations with signer example.com/s"));
 }
 
 #[test]
@@ -68,7 +91,7 @@ fn an_add_on_that_leaves_or_whose_cluster_leaves_is_not_deployed() {
 #[test]
 fn an_error_of_the_author_and_a_bad_manifest_are_told_by_name_and_nothing_is_written() {
     let mut failed = observed();
-    failed.rendered = Rendered::Failed("no licence".into());
+    failed.manifests = Some(Err("no licence".into()));
     assert!(refusal(&failed).contains("for cluster c1: no licence"), "{}", refusal(&failed));
     let mut nameless = config_map("a");
     nameless["metadata"]["name"] = json!("");
@@ -117,7 +140,7 @@ fn as_long_as_nobody_knows_whether_there_are_hooks_the_finalizer_stays_and_the_c
         })
     };
     let mut failed = held();
-    failed.rendered = Rendered::Failed("no licence".into());
+    failed.manifests = Some(Err("no licence".into()));
     assert_eq!(plan(&failed).finalizers, None);
     assert!(refusal(&failed).contains("no licence"));
     let mut nameless = config_map("a");
@@ -125,7 +148,7 @@ fn as_long_as_nobody_knows_whether_there_are_hooks_the_finalizer_stays_and_the_c
     for manifests in [vec![nameless.clone(), hook()], vec![hook(), nameless]] {
         let unreadable = held().rendering(manifests);
         assert_eq!(plan(&unreadable).finalizers, None);
-        assert!(refusal(&unreadable).contains("cannot be put into a work"));
+        assert!(refusal(&unreadable).contains("cannot be put into a ManifestWork"));
     }
 }
 
@@ -143,7 +166,7 @@ fn a_finalizer_of_a_manager_that_let_the_agent_run_elsewhere_is_named_when_it_ho
         let held =
             |observed: Observed| observed.with_addon(|addon| addon.metadata.finalizers = Some(vec![finalizer.into()]));
         let mut leaving = held(observed().deleting());
-        leaving.rendered = Rendered::NotAsked;
+        leaving.manifests = None;
         assert!(refusal(&leaving).contains(finalizer));
         assert_eq!(plan(&leaving).finalizers, None);
         assert!(matches!(plan(&held(observed())).deploy, Deploy::Works(_)));

@@ -1,11 +1,12 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, work::v1::Manifest};
 use ocm_runtime::conditions::NewCondition;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Frame, read},
+    super::{WorkTemplate, read},
     *,
 };
 
@@ -19,7 +20,7 @@ fn plan(objects: Vec<Value>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
     let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
     addon.metadata.uid = Some("u".into());
     let items = read(&objects.into_iter().map(Manifest::from).collect::<Vec<_>>()).unwrap();
-    steps(&Frame::new(&addon, &[], &items), items, known)
+    steps(&WorkTemplate::new(&addon, &[], &items), items, known)
 }
 
 /// What is there after the steps.
@@ -152,9 +153,9 @@ fn settings_of_single_objects_are_as_the_api_server_completes_them() {
     let config = json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "name": "a", "namespace": "n"},
         "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": true}}});
     let addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
-    let frame = Frame::new(&addon, &[serde_json::from_value(config).unwrap()], &[]);
-    let mut work = frame.empty("w".into());
-    frame.fit(&mut work);
+    let template = WorkTemplate::new(&addon, &[serde_json::from_value(config).unwrap()], &[]);
+    let mut work = template.empty("w".into());
+    template.apply_to(&mut work);
     let config = serde_json::to_value(&work.spec.manifest_configs[0]).unwrap();
     assert_eq!(config["feedbackScrapeType"], "Poll");
     assert_eq!(config["updateStrategy"]["serverSideApply"], json!({"force": true, "fieldManager": "work-agent"}));
