@@ -12,7 +12,7 @@ use std::{
 use kube::runtime::watcher::Event;
 use tokio::sync::watch as signal;
 
-use super::{Change, ObjectKey, Watchable, follow::Read, packed::Packed, state::State};
+use super::{Change, ObjectKey, Watchable, continuity::Evidence, follow::Read, packed::Packed, state::State};
 use crate::metrics::WatchState;
 
 /// The objects of a kind as last seen; cheap to clone.
@@ -130,6 +130,17 @@ impl<K: Watchable> Cache<K> {
     /// The newest resource version the watch has brought.
     pub(super) fn newest(&self) -> u64 {
         self.lock().newest()
+    }
+
+    /// The object with the highest resource version, unless versions are not numbers.
+    pub(super) fn newest_object(&self) -> Option<Evidence> {
+        let (key, packed) = self.lock().newest_object()?;
+        Evidence::new(key, &packed)
+    }
+
+    /// Whether it holds exactly this version of the object.
+    pub(super) fn holds(&self, object: &Evidence) -> bool {
+        self.lock().get(&object.key).is_some_and(|held| *held.json() == object.json)
     }
 
     /// Forgets what it knows of versions: those to come may be older.

@@ -1,25 +1,27 @@
-//! Keeping a cache up to date over failures, silence and gaps.
+//! Keeps a cache up to date over failures, silent servers and gaps in the watch.
 
 use std::{pin::pin, time::Duration};
 
 use futures::{Stream, StreamExt as _};
 use kube::{
-    core::{Status, error_boundary::InvalidObject},
+    core::error_boundary::InvalidObject,
     runtime::watcher::{self, Event},
 };
 use tokio::time::{Instant, sleep};
-use tower_http::timeout::TimeoutError;
 use tracing::{debug, warn};
 
-use super::{Cache, Watchable, backstop::Backstop};
-use crate::{context::Context, error::chain};
+use super::{Cache, Watchable, continuity::ContinuityCheck};
+use crate::{
+    backoff::{Backoff, Delays},
+    context::Context,
+    error::chain,
+};
 
-/// The waits between two tries of a watch that fails.
-const RETRY_MIN: Duration = Duration::from_millis(200);
-const RETRY_MAX: Duration = Duration::from_secs(5);
-/// So many failures in a row are worth a warning.
+/// How long a watch that failed waits before it begins anew.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
+/// So many failures in a row are logged as a warning.
 const LOUD: usize = 4;
-/// A watch that held this long starts again with the shortest wait.
+/// A watch that held this long starts again with the shortest delay.
 const RETRY_RESET: Duration = Duration::from_secs(60);
 
 /// An object as read, or why it could not be.
@@ -35,11 +37,11 @@ pub(super) fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B>
     }
 }
 
-/// Keeps a cache up to date. `watch` begins with a list and goes on from there; it is begun anew when
-/// going on leads nowhere.
+/// Keeps a cache up to date. `watch` begins with a list, goes on from there, and resumes after the server has ended a
+/// request in good order. After any failure a new one begins with a list; the reason is in [`super::continuity`].
 pub(super) fn follow<K, S>(
     context: &Context,
-    backstop: &Backstop,
+    continuity: &ContinuityCheck,
     watch: impl Fn() -> S + Send + 'static,
     cache: Cache<K>,
     plural: String,
@@ -50,15 +52,15 @@ pub(super) fn follow<K, S>(
     let ready = context.health().awaiting(format!("watch of {plural}"));
     let failing = context.metrics().watch_failures(&plural);
     context.metrics().watch_state(&plural, cache.state());
-    let (backstop, mut anew) = (backstop.clone(), backstop.anew());
+    let (continuity, mut relist) = (continuity.clone(), continuity.relist());
     context.spawn(async move {
-        let (mut ready, mut retry, mut in_a_row) = (Some(ready), Retry::default(), 0);
+        let (mut ready, mut retry, mut in_a_row) = (Some(ready), Retry::new(), 0);
         loop {
             let mut events = pin!(watch());
             loop {
                 let event = tokio::select! {
                     event = events.next() => event,
-                    _ = anew.changed() => {
+                    _ = relist.changed() => {
                         cache.relist();
                         break;
                     }
@@ -74,19 +76,16 @@ pub(super) fn follow<K, S>(
                     Err(error) => {
                         in_a_row += 1;
                         failing.inc();
-                        backstop.doubt();
+                        continuity.check_soon();
                         report_failure(&plural, &error, in_a_row);
-                        if leads_nowhere(&error) {
-                            break;
-                        }
-                        sleep(retry.wait()).await;
+                        break;
                     }
                 }
                 if cache.is_synced() {
                     ready.take();
                 }
             }
-            sleep(retry.wait()).await;
+            sleep(retry.next_delay()).await;
         }
     });
 }
@@ -94,34 +93,6 @@ pub(super) fn follow<K, S>(
 /// Whether an event shows that the watch works. That a list is about to begin, and that its first page came, does not.
 fn is_progress<A>(event: &Event<A>) -> bool {
     !matches!(event, Event::Init | Event::InitApply(_))
-}
-
-/// Whether a watch would wait for ever if it went on from where it was: the server is silent, or has
-/// never heard of the version the watch has come to, as after its data was restored from a backup.
-fn leads_nowhere(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::WatchFailed(kube::Error::ReadEvents(error)) => is_silence(error),
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => is_from_the_future(status),
-        watcher::Error::WatchError(status) => is_from_the_future(status),
-        _ => false,
-    }
-}
-
-fn is_silence(error: &std::io::Error) -> bool {
-    let mut next = error.get_ref().map(|error| error as &(dyn std::error::Error + 'static));
-    while let Some(error) = next {
-        if error.is::<TimeoutError>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
-}
-
-fn is_from_the_future(status: &Status) -> bool {
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| cause.reason == "ResourceVersionTooLarge")
-        || status.message.contains("Too large resource version")
 }
 
 /// Says that a watch failed: loudly once it fails several times in a row, since rights that were just
@@ -138,23 +109,25 @@ fn report_failure(plural: &str, error: &watcher::Error, in_a_row: usize) {
     }
 }
 
-/// Waits between two tries of a watch: doubling, with jitter, and short again after it held a while. What it brings says
-/// nothing about that: a list that fails each time is announced each time.
-#[derive(Debug, Default)]
+/// Waits before a watch begins anew: with exponential back-off, and the shortest delay again after it held for a while.
+/// Events do not reset it: a list that fails after its first page brings some each time.
+#[derive(Debug)]
 struct Retry {
-    failures: u32,
-    last: Option<Instant>,
+    delays: Delays,
+    last: Instant,
 }
 
 impl Retry {
-    fn wait(&mut self) -> Duration {
+    fn new() -> Self {
+        Self { delays: RETRY.delays(), last: Instant::now() }
+    }
+
+    fn next_delay(&mut self) -> Duration {
         let now = Instant::now();
-        if self.last.is_some_and(|last| now - last > RETRY_RESET) {
-            self.failures = 0;
+        if now - self.last > RETRY_RESET {
+            *self = Self::new();
         }
-        self.last = Some(now);
-        let longest = RETRY_MIN.saturating_mul(1 << self.failures.min(10)).min(RETRY_MAX);
-        self.failures += 1;
-        longest.mul_f64(rand::random_range(0.5..=1.0))
+        self.last = now;
+        self.delays.next_delay()
     }
 }

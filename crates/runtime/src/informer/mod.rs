@@ -9,11 +9,11 @@
 //! object that cannot be read never stops the watch: it is logged, and stays as it was last read, or is
 //! left out where it never was.
 
-mod backstop;
 mod cache;
+mod continuity;
 mod follow;
-mod listed;
 mod packed;
+mod probe;
 mod state;
 mod view;
 
@@ -34,12 +34,12 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use self::{
-    backstop::Backstop,
-    follow::{follow, map_event},
-    listed::Listed,
-};
 pub use self::{cache::Cache, view::View};
+use self::{
+    continuity::ContinuityCheck,
+    follow::{Read, follow, map_event},
+    probe::Probe,
+};
 use crate::context::Context;
 
 /// Namespace and name of an object; sorts by namespace first.
@@ -152,7 +152,7 @@ pub struct Informers {
     client: Client,
     context: Context,
     caches: Arc<Mutex<HashMap<CacheKey, Box<dyn Any + Send>>>>,
-    backstop: Backstop,
+    continuity: ContinuityCheck,
 }
 
 impl Debug for Informers {
@@ -165,11 +165,11 @@ impl Informers {
     /// Informers made with `client`, which end with `context`.
     #[must_use]
     pub fn new(client: Client, context: Context) -> Self {
-        Self { client, context, caches: Arc::default(), backstop: Backstop::default() }
+        Self { client, context, caches: Arc::default(), continuity: ContinuityCheck::default() }
     }
 
-    /// Informers of the same server that end with `context`, for a part of what these are for: the server is asked once
-    /// for all of them whether it still is where it was.
+    /// Informers of the same server that end with `context`, for a part of what these are for. They share one check of the
+    /// server's continuity.
     #[must_use]
     pub fn part(&self, context: Context) -> Self {
         Self { context, caches: Arc::default(), ..self.clone() }
@@ -199,14 +199,10 @@ impl Informers {
     /// The cache of the metadata of a kind in all namespaces, for kinds whose contents nobody reads.
     #[must_use]
     pub fn metadata<K: Watchable>(&self, filter: WatchFilter) -> Cache<PartialObjectMeta<K>> {
-        self.entry(None, filter, |cache, plural, config| {
+        self.entry(None, filter, |cache, config| {
             let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
-            self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
-            let watch = move || {
-                let events = watcher::watcher(api.clone(), config.clone());
-                events.map_ok(|event| map_event(map_event(event, lean), Ok))
-            };
-            follow(&self.context, &self.backstop, watch, cache, plural);
+            let read: fn(PartialObjectMeta<K>) -> Read<PartialObjectMeta<K>> = |object| Ok(lean(object));
+            self.start(api, None, read, cache, config);
         })
     }
 
@@ -216,22 +212,38 @@ impl Informers {
         filter: WatchFilter,
         api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
     ) -> Cache<K> {
-        self.entry(namespace, filter, |cache, plural, config| {
-            let api = api(self.client.clone());
-            self.backstop.ask_by(&self.context, Listed::new(&api, &cache, &config));
-            let watch = move || {
-                let events = watcher::watcher(api.clone(), config.clone());
-                events.map_ok(|event| map_event(event, |guard: DeserializeGuard<K>| guard.0.map_err(Box::new)))
-            };
-            follow(&self.context, &self.backstop, watch, cache, plural);
+        self.entry(namespace, filter, |cache, config| {
+            let read: fn(DeserializeGuard<K>) -> Read<K> = |guard| guard.0.map_err(Box::new);
+            self.start(api(self.client.clone()), namespace, read, cache, config);
         })
+    }
+
+    /// Starts the watch of a cache. `A` is what the API answers, `K` what is kept of it.
+    fn start<A, K>(
+        &self,
+        api: Api<A>,
+        namespace: Option<&str>,
+        read: fn(A) -> Read<K>,
+        cache: Cache<K>,
+        config: watcher::Config,
+    ) where
+        A: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        K: Watchable,
+    {
+        let probe = Probe::new(&self.client, namespace, &config, &cache, read);
+        self.continuity.check_by(&self.context, probe);
+        let watch = move || {
+            let events = watcher::watcher(api.clone(), config.clone());
+            events.map_ok(move |event| map_event(event, read))
+        };
+        follow(&self.context, &self.continuity, watch, cache, K::plural(&()).into_owned());
     }
 
     fn entry<K: Watchable>(
         &self,
         namespace: Option<&str>,
         filter: WatchFilter,
-        start: impl FnOnce(Cache<K>, String, watcher::Config),
+        start: impl FnOnce(Cache<K>, watcher::Config),
     ) -> Cache<K> {
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = watcher::Config::default();
@@ -240,7 +252,7 @@ impl Informers {
         let key = (TypeId::of::<K>(), namespace.map(str::to_owned), filter);
         let entry = caches.entry(key).or_insert_with(|| {
             let cache = Cache::<K>::default();
-            start(cache.clone(), K::plural(&()).into_owned(), config);
+            start(cache.clone(), config);
             Box::new(cache)
         });
         // The type is part of the map's key, so the box holds nothing else.
@@ -251,8 +263,9 @@ impl Informers {
 /// The annotation in which kubectl keeps the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Metadata without the copy of the contents that kubectl puts there.
+/// Metadata without the copy of the contents that kubectl puts there, and without the type, which lists leave out.
 fn lean<K>(mut object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
+    object.types = None;
     if let Some(annotations) = &mut object.metadata.annotations {
         annotations.remove(LAST_APPLIED);
     }

@@ -2,6 +2,7 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
+use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 use tracing::error;
 
@@ -10,12 +11,14 @@ use tracing::error;
 /// nothing beside the requests that a look at an object leads to.
 pub(super) struct Packed<K> {
     json: Arc<[u8]>,
+    /// Its resource version; 0 where that is not a number.
+    version: u64,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Clone for Packed<K> {
     fn clone(&self) -> Self {
-        Self { json: self.json.clone(), kind: PhantomData }
+        Self { json: self.json.clone(), version: self.version, kind: PhantomData }
     }
 }
 
@@ -25,11 +28,32 @@ impl<K> fmt::Debug for Packed<K> {
     }
 }
 
-impl<K: Serialize> Packed<K> {
+impl<K: Serialize + Resource> Packed<K> {
+    /// Keeps an object, without the fields that nobody reads.
+    ///
     /// # Errors
     /// When the object cannot be written as JSON, such as a map whose keys are not strings.
-    pub(super) fn new(object: &K) -> serde_json::Result<Self> {
-        Ok(Self { json: serde_json::to_vec(object)?.into(), kind: PhantomData })
+    pub(super) fn new(object: &mut K) -> serde_json::Result<Self> {
+        object.meta_mut().managed_fields = None;
+        let version = version(object).unwrap_or_default();
+        Ok(Self { json: serde_json::to_vec(object)?.into(), version, kind: PhantomData })
+    }
+}
+
+impl<K> Packed<K> {
+    /// Its resource version; 0 where that is not a number.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The text, for comparison.
+    pub(super) fn json(&self) -> &Arc<[u8]> {
+        &self.json
+    }
+
+    /// Whether both are the same in every field.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.json == other.json
     }
 }
 
@@ -44,4 +68,9 @@ impl<K: DeserializeOwned> Packed<K> {
             }
         }
     }
+}
+
+/// Resource versions of one kind grow; that they are numbers is guaranteed since Kubernetes 1.35.
+pub(super) fn version<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
 }

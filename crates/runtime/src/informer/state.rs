@@ -9,7 +9,12 @@ use std::{
 use kube::{Resource, core::error_boundary::InvalidObject};
 use tracing::{error, warn};
 
-use super::{Change, ObjectKey, Watchable, follow::Read, key_of_meta, packed::Packed};
+use super::{
+    Change, ObjectKey, Watchable,
+    follow::Read,
+    key_of_meta,
+    packed::{Packed, version},
+};
 
 type Subscriber<K> = Box<dyn Fn(Change<'_, K>) -> ControlFlow<()> + Send>;
 type Objects<K> = BTreeMap<ObjectKey, Packed<K>>;
@@ -74,6 +79,13 @@ impl<K> State<K> {
 
     pub(super) fn newest(&self) -> u64 {
         self.newest
+    }
+
+    /// The object with the highest resource version, unless versions are not numbers.
+    pub(super) fn newest_object(&self) -> Option<(ObjectKey, Packed<K>)> {
+        let numbered = self.objects.iter().filter(|(_, packed)| packed.version() > 0);
+        let (key, packed) = numbered.max_by_key(|(_, packed)| packed.version())?;
+        Some((key.clone(), packed.clone()))
     }
 
     pub(super) fn relist(&mut self) {
@@ -171,9 +183,12 @@ impl<K: Watchable> State<K> {
         let new = self.with_later_writes(listing);
         let mut old = std::mem::replace(&mut self.objects, new);
         for (key, packed) in &self.objects {
-            let before = old.remove(key).and_then(|packed| packed.open());
+            let before = old.remove(key);
+            if before.as_ref().is_some_and(|before| before.is_same(packed)) {
+                continue;
+            }
             if let Some(now) = packed.open() {
-                tell_difference(&mut self.subscribers, before, &now);
+                tell_difference(&mut self.subscribers, before.and_then(|before| before.open()), &now);
             }
         }
         for gone in old.values().filter_map(Packed::open) {
@@ -231,11 +246,13 @@ impl<K: Watchable> State<K> {
 
     fn put(&mut self, key: ObjectKey, mut object: K) {
         let old = self.open(&key);
-        // The watch brings again what a write has taught us, or an older state of it.
-        if old.as_ref().is_some_and(|old| old.meta().uid == object.meta().uid && is_as_new_as(&**old, &object)) {
+        let Some(packed) = pack(&key, &mut object) else { return };
+        // The watch brings again what a write has returned, or an older state of it.
+        let is_same = self.objects.get(&key).is_some_and(|known| known.is_same(&packed));
+        let is_older = |old: &K| old.meta().uid == object.meta().uid && version(old) > version(&object);
+        if is_same || (version(&object).is_some() && old.as_deref().is_some_and(is_older)) {
             return;
         }
-        let Some(packed) = pack(&key, &mut object) else { return };
         self.left_out.remove(&key);
         self.objects.insert(key, packed);
         tell_difference(&mut self.subscribers, old, &Arc::new(object));
@@ -250,21 +267,15 @@ impl<K: Watchable> State<K> {
     }
 }
 
-fn tell_difference<K: Resource>(subscribers: &mut Vec<Subscriber<K>>, old: Option<Arc<K>>, new: &Arc<K>) {
+fn tell_difference<K>(subscribers: &mut Vec<Subscriber<K>>, old: Option<Arc<K>>, new: &Arc<K>) {
     match old {
         None => tell(subscribers, Change::Added(new)),
-        Some(old) if old.meta().resource_version == new.meta().resource_version => {}
         Some(old) => tell(subscribers, Change::Updated { old: &old, new }),
     }
 }
 
 fn tell<K>(subscribers: &mut Vec<Subscriber<K>>, change: Change<'_, K>) {
     subscribers.retain(|subscriber| subscriber(change).is_continue());
-}
-
-/// Resource versions of one kind grow; that they are numbers is guaranteed since Kubernetes 1.35.
-fn version<K: Resource>(object: &K) -> Option<u64> {
-    object.meta().resource_version.as_deref()?.parse().ok()
 }
 
 /// Where versions are not numbers, whatever comes later counts.
@@ -274,7 +285,6 @@ fn is_as_new_as<K: Resource>(known: &K, object: &K) -> bool {
 
 /// The object as it is kept, without what nobody reads.
 fn pack<K: Watchable>(key: &ObjectKey, object: &mut K) -> Option<Packed<K>> {
-    object.meta_mut().managed_fields = None;
     let packed = Packed::new(object);
     packed.inspect_err(|error| warn!(object = %key, %error, "cannot keep this object, leaving it out")).ok()
 }

@@ -71,6 +71,33 @@ fn after_a_gap_the_difference_is_reported_and_nothing_else() {
 }
 
 #[test]
+fn another_content_at_the_same_version_is_a_change() {
+    let (cache, seen) = watched();
+    list(&cache, vec![config_map("a", "1"), config_map("b", "1"), config_map("same", "1")]);
+    taken(&seen);
+    let other = |name| ConfigMap { data: Some([("k".into(), "v".into())].into()), ..config_map(name, "1") };
+    list(&cache, vec![other("a"), config_map("b", "1"), config_map("same", "1")]);
+    assert_eq!(taken(&seen), ["updated a"]);
+    cache.take(Event::Apply(Ok(other("b"))), "configmaps");
+    cache.take(Event::Apply(Ok(other("b"))), "configmaps");
+    assert_eq!(taken(&seen), ["updated b"]);
+}
+
+#[test]
+fn the_newest_object_is_the_one_with_the_highest_version_that_still_exists() {
+    let (cache, _) = watched();
+    let newest = |cache: &Cache<ConfigMap>| cache.newest_object().map(|object| (object.key.name, object.version));
+    assert_eq!(newest(&cache), None);
+    list(&cache, vec![config_map("a", "10"), config_map("b", "9"), config_map("c", "x")]);
+    assert_eq!(newest(&cache), Some(("a".into(), 10)));
+    let held = cache.newest_object().unwrap();
+    assert!(cache.holds(&held));
+    cache.take(Event::Delete(Ok(config_map("a", "11"))), "configmaps");
+    assert!(!cache.holds(&held));
+    assert_eq!(newest(&cache), Some(("b".into(), 9)));
+}
+
+#[test]
 fn a_namespace_lists_its_own_objects_only() {
     let (cache, _) = watched();
     let mut other = config_map("x", "9");

@@ -1,10 +1,21 @@
 //! The hub's API is down for a while, or comes back with older data.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
 use ocm_api::{cluster::v1::ManagedCluster, conditions};
-use ocm_testing::{Part, Seen, eventually, unique};
+use ocm_testing::{
+    Part, Seen, eventually,
+    fault::{Fault, FaultyServer, Injection},
+    unique,
+};
 use serde_json::json;
 
 use crate::world::{World, config_map};
@@ -30,7 +41,7 @@ async fn everything_catches_up_when_the_hubs_api_was_down() -> anyhow::Result<()
     world.work_is_available(&cluster, &after).await?;
 
     let newcomer = ManagedCluster::new("newcomer", serde_json::from_value(json!({"hubAcceptsClient": true}))?);
-    world.clusters().create(&kube::api::PostParams::default(), &newcomer).await?;
+    world.clusters().create(&PostParams::default(), &newcomer).await?;
     eventually("the hub accepts a cluster again", || {
         world.cluster_condition("newcomer", conditions::cluster::HUB_ACCEPTED)
     })
@@ -50,24 +61,9 @@ async fn everything_catches_up_when_the_hubs_data_was_restored_from_a_backup() -
         world.create_work(&cluster, work, json!([config_map(work, json!({"a": "1"}))])).await?;
         world.work_is_available(&cluster, work).await?;
     }
-    let data = world.hub_plane.dir().join("etcd");
-    let backup = world.hub_plane.dir().join("backup");
-    restarted_with(&world, || copy(&data, &backup)).await?;
-
-    // What happens after the backup was made, and is forgotten when it is restored.
-    let update = json!({"spec": {"workload": {"manifests": [config_map(&edited, json!({"a": "2"}))]}}});
-    eventually("the work can be edited", || async {
-        world.works(&cluster).patch(&edited, &PatchParams::default(), &Patch::Merge(&update)).await.map(|_| true)
-    })
-    .await?;
-    world.work_is_available(&cluster, &edited).await?;
-    world.create_work(&cluster, &lost, json!([config_map(&lost, json!({"a": "1"}))])).await?;
-    world.work_is_available(&cluster, &lost).await?;
-    restarted_with(&world, || {
-        std::fs::remove_dir_all(&data)?;
-        copy(&backup, &data)
-    })
-    .await?;
+    let backup = Backup::make(&world).await?;
+    happens_after_the_backup(&world, &cluster, &edited, &lost).await?;
+    backup.restore(&world).await?;
 
     let names = [kept, edited, lost];
     eventually("the managed cluster is as the backup has it, and nothing was deleted", || async {
@@ -84,6 +80,88 @@ async fn everything_catches_up_when_the_hubs_data_was_restored_from_a_backup() -
     agent.stop().await?;
     hub.stop().await;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_restore_took_back_is_noticed_when_the_hub_has_moved_on_before_the_agent_is_back() -> anyhow::Result<()>
+{
+    let (world, hub) = World::alone().await?;
+    let troubled = FaultyServer::start(world.hub_plane).await?;
+    let mut agent = world.start_agent_through(&unique("c"), |hub| troubled.reached_through(hub), |own| own).await?;
+    world.admit(&agent.cluster).await?;
+    let cluster = agent.cluster.clone();
+    let (edited, lost) = (unique("edited"), unique("lost"));
+    world.create_work(&cluster, &edited, json!([config_map(&edited, json!({"a": "1"}))])).await?;
+    world.work_is_available(&cluster, &edited).await?;
+    let backup = Backup::make(&world).await?;
+    happens_after_the_backup(&world, &cluster, &edited, &lost).await?;
+    let newest = newest_version(&world).await?;
+
+    troubled.inject(Fault::new(Injection::answer(503, "ServiceUnavailable")).times(usize::MAX));
+    troubled.cut_all();
+    backup.restore(&world).await?;
+    eventually("the hub has moved past everything that the agent has seen", || async {
+        let version = newest_version(&world).await?;
+        anyhow::Ok(if version > newest + 100 { Seen::Settled(()) } else { Seen::NotYet(version.to_string()) })
+    })
+    .await?;
+    troubled.heal();
+    troubled.release();
+
+    let names = [edited, lost];
+    eventually("the managed cluster is as the backup has it", || async {
+        let values = world.config_map_values(&names).await?;
+        let expected = [Some("1".to_owned()), Some("1".to_owned())];
+        anyhow::Ok(if values == expected { Seen::Settled(()) } else { Seen::NotYet(format!("{values:?}")) })
+    })
+    .await?;
+    agent.stop().await?;
+    hub.stop().await;
+    Ok(())
+}
+
+/// Writes something to the hub; the version it has got.
+async fn newest_version(world: &World) -> anyhow::Result<u64> {
+    let api: Api<ConfigMap> = Api::namespaced(world.hub.clone(), "default");
+    let written =
+        api.create(&PostParams::default(), &serde_json::from_value(config_map(&unique("moves-on"), json!({})))?);
+    Ok(written.await?.metadata.resource_version.unwrap_or_default().parse()?)
+}
+
+/// What is forgotten when a backup is restored: one work is edited, another created.
+async fn happens_after_the_backup(world: &World, cluster: &str, edited: &str, lost: &str) -> anyhow::Result<()> {
+    let update = json!({"spec": {"workload": {"manifests": [config_map(edited, json!({"a": "2"}))]}}});
+    eventually("the work can be edited", || async {
+        world.works(cluster).patch(edited, &PatchParams::default(), &Patch::Merge(&update)).await.map(|_| true)
+    })
+    .await?;
+    world.work_is_available(cluster, edited).await?;
+    world.create_work(cluster, lost, json!([config_map(lost, json!({"a": "1"}))])).await?;
+    world.work_is_available(cluster, lost).await?;
+    Ok(())
+}
+
+/// A copy of the hub's data.
+struct Backup {
+    data: PathBuf,
+    copy: PathBuf,
+}
+
+impl Backup {
+    async fn make(world: &World) -> anyhow::Result<Self> {
+        let dir = world.hub_plane.dir();
+        let backup = Self { data: dir.join("etcd"), copy: dir.join("backup") };
+        restarted_with(world, || copy(&backup.data, &backup.copy)).await?;
+        Ok(backup)
+    }
+
+    async fn restore(&self, world: &World) -> anyhow::Result<()> {
+        restarted_with(world, || {
+            std::fs::remove_dir_all(&self.data)?;
+            copy(&self.copy, &self.data)
+        })
+        .await
+    }
 }
 
 /// Stops the hub's API server and its data base, does something to the data, and starts them again.

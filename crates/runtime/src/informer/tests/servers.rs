@@ -1,4 +1,4 @@
-//! Caches of servers that fail, keep silent, or go back in time.
+//! Caches of servers that fail, are silent, or go back in time.
 
 use std::{
     convert::Infallible,
@@ -18,6 +18,12 @@ use crate::client::Endpoint;
 
 type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 
+/// The name of the object that a request is about, as those of the continuity check are.
+fn asked_for(uri: &http::Uri) -> Option<String> {
+    let (_, name) = uri.query()?.split_once("fieldSelector=metadata.name%3D")?;
+    Some(name.split('&').next()?.to_owned())
+}
+
 /// Lists one config map, at these versions one after another, and never says anything on a watch.
 fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint {
     let service = service_fn(move |request: Request<Body>| {
@@ -31,7 +37,7 @@ fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint 
                 let version = versions[number.min(versions.len() - 1)].to_string();
                 let list = serde_json::json!({
                     "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": version},
-                    "items": [config_map(&format!("list-{number}"), &version)],
+                    "items": [config_map(&asked_for(request.uri()).unwrap_or(format!("list-{number}")), &version)],
                 });
                 Full::new(Bytes::from(list.to_string())).boxed_unsync()
             };
@@ -42,7 +48,7 @@ fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_for_too_long_is_begun_anew_with_a_list() {
+async fn a_watch_that_is_silent_for_too_long_begins_anew_with_a_list() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
     let watches = Informers::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());
@@ -68,8 +74,47 @@ async fn a_server_whose_data_went_back_in_time_is_read_again_within_a_minute() {
     context.stop().await;
 }
 
+/// Lists one config map, and ends each watch like this: in good order or not. Counts lists and watches.
+fn interrupting_server(counts: Arc<[AtomicUsize; 2]>, in_good_order: bool) -> Endpoint {
+    let service = service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let number = counts[usize::from(is_watch)].fetch_add(1, Ordering::SeqCst);
+        let list = serde_json::json!({
+            "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"},
+            "items": [config_map("a", "9")],
+        });
+        let error = (!in_good_order).then(|| Err(io::Error::from(io::ErrorKind::ConnectionReset)));
+        let end = futures::stream::iter(error);
+        let body: UnsyncBoxBody<Bytes, io::Error> = match (is_watch, number) {
+            (false, _) => Full::new(Bytes::from(list.to_string())).map_err(|never| match never {}).boxed_unsync(),
+            (true, 0) => StreamBody::new(end).boxed_unsync(),
+            (true, _) => StreamBody::new(futures::stream::pending()).boxed_unsync(),
+        };
+        async { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    Endpoint::over("http://interrupting".parse().unwrap(), "default", service)
+}
+
+/// How many lists and watches there were, before the continuity check asks.
+async fn lists_and_watches(in_good_order: bool) -> (usize, usize) {
+    let counts = Arc::<[AtomicUsize; 2]>::default();
+    let context = Context::new();
+    let client = interrupting_server(counts.clone(), in_good_order).client("test").unwrap();
+    let informers = Informers::new(client, context.clone());
+    informers.all::<ConfigMap>(WatchFilter::all()).synced().await;
+    tokio::time::sleep(Duration::from_millis(450)).await;
+    context.stop().await;
+    (counts[0].load(Ordering::SeqCst), counts[1].load(Ordering::SeqCst))
+}
+
 #[tokio::test(start_paused = true)]
-async fn parts_share_the_question_where_the_server_stands_and_outlive_one_another() {
+async fn a_watch_that_the_server_ends_in_good_order_resumes_and_one_that_breaks_begins_with_a_list() {
+    assert_eq!(lists_and_watches(true).await, (1, 2));
+    assert_eq!(lists_and_watches(false).await, (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_share_the_continuity_check_and_outlive_one_another() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
     let watches = Informers::new(silent_server(lists.clone(), &[9, 9, 9, 5]).client("test").unwrap(), context.clone());
@@ -81,7 +126,7 @@ async fn parts_share_the_question_where_the_server_stands_and_outlive_one_anothe
     parts[0].stop().await;
     tokio::time::sleep(Duration::from_secs(46)).await;
     let version = caches[2].list()[0].metadata.resource_version.clone();
-    assert_eq!(version.as_deref(), Some("5"), "all begin anew, though the part that began with asking has ended");
+    assert_eq!(version.as_deref(), Some("5"), "all list again, though the part that asked first has ended");
     assert_eq!(lists.load(Ordering::SeqCst), 3 + 1 + 2, "one question, and a list by each of those that are left");
     context.stop().await;
 }
@@ -129,7 +174,7 @@ async fn a_list_that_fails_each_time_is_tried_later_each_time_and_told_of() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     context.stop().await;
     assert!(!cache.is_synced());
-    // The backstop asks in vain as well.
+    // The continuity check asks in vain as well.
     let asked = asked.load(Ordering::SeqCst);
     assert!((10..60).contains(&asked), "asked {asked} times");
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
