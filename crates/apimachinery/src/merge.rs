@@ -1,4 +1,4 @@
-//! JSON merge patches (RFC 7386).
+//! JSON merge patches (RFC 7396).
 
 use serde_json::{Map, Value};
 

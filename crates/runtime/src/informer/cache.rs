@@ -1,4 +1,4 @@
-//! The objects of a kind as last seen, and those who want to know of changes.
+//! The objects of a kind as last seen, and those who subscribed to changes.
 //!
 //! Objects are kept as JSON text and read anew for whoever asks: a fleet's hub and a cluster with many works spend their
 //! memory here. Whoever looks at many objects at once keeps a [`View`](super::View) of what it needs of them.
@@ -12,7 +12,9 @@ use std::{
 use kube::runtime::watcher::Event;
 use tokio::sync::watch as signal;
 
-use super::{Change, ObjectKey, Watchable, continuity::Evidence, follow::Read, packed::Packed, state::State};
+use super::{
+    Change, ObjectKey, Watchable, continuity::Evidence, delivery::Delivery, follow::Read, packed::Packed, state::State,
+};
 use crate::metrics::WatchState;
 
 /// The objects of a kind as last seen; cheap to clone.
@@ -34,12 +36,15 @@ impl<K> Clone for Cache<K> {
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Self { shared: Arc::new(Shared { state: Mutex::default(), synced: signal::Sender::new(false) }) }
+        let (state, delivery) = (Mutex::default(), Delivery::default());
+        Self { shared: Arc::new(Shared { state, delivery, synced: signal::Sender::new(false) }) }
     }
 }
 
 struct Shared<K> {
+    /// Never locked while anything is called that is not part of this module.
     state: Mutex<State<K>>,
+    delivery: Delivery<K>,
     synced: signal::Sender<bool>,
 }
 
@@ -108,10 +113,17 @@ impl<K: Watchable> Cache<K> {
         packed.iter().filter_map(Packed::open).collect()
     }
 
-    /// Calls `subscriber` for every object that is there, and for every change from now on, until it
-    /// breaks. It is called while the cache is locked, so it must be quick and must not read this cache.
+    /// Calls `subscriber` for every object that exists, and then for every change in order, until it breaks. It may read
+    /// every cache, this one included, which may be ahead of the change. It should be quick: all changes wait for it.
     pub fn subscribe(&self, subscriber: impl Fn(Change<'_, K>) -> ControlFlow<()> + Send + 'static) {
-        self.lock().subscribe(Box::new(subscriber));
+        self.change(|state| state.subscribe(Box::new(subscriber)));
+    }
+
+    /// Changes what is known, then hands out what that leads to; see [`super::delivery`].
+    fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
+        let changed = change(&mut self.lock());
+        self.shared.delivery.run(|| self.lock().next_notice(), || self.lock().has_no_notices());
+        changed
     }
 }
 
@@ -149,30 +161,31 @@ impl<K: Watchable> Cache<K> {
     }
 
     pub(super) fn take(&self, event: Event<Read<K>>, plural: &str) {
-        let mut state = self.lock();
-        match event {
+        let is_complete = matches!(event, Event::InitDone);
+        self.change(|state| match event {
             Event::Apply(read) => state.apply(read, plural),
             Event::Delete(read) => state.delete(&read),
             Event::Init => state.begin_list(),
             Event::InitApply(read) => state.collect(read, plural),
-            Event::InitDone => {
-                state.end_list();
-                drop(state);
-                self.shared.synced.send_replace(true);
-            }
+            Event::InitDone => state.end_list(),
+        });
+        if is_complete {
+            self.shared.synced.send_replace(true);
         }
     }
 
-    /// Takes in an object that a write has returned, so that the next look sees it before the watch
+    /// Takes in an object that a write has returned, so that the next run sees it before the watch
     /// brings it. Ignored when the cache already holds a newer one, and when the watch is past that
-    /// version without holding one: an object that is gone must not come back.
+    /// version without holding one: an object that is gone must not come back. Subscribers have seen
+    /// it when this returns, unless one of them calls this.
     pub fn record_write(&self, object: K) {
-        self.lock().record_write(object, self.is_synced());
+        let is_synced = self.is_synced();
+        self.change(|state| state.record_write(object, is_synced));
     }
 
     /// Takes in that a write has removed this object, so that nobody removes it again before the
-    /// watch tells. Ignored when the cache holds another of that name.
+    /// watch brings the deletion. Ignored when the cache holds another object of that name.
     pub fn record_delete(&self, object: &K) {
-        self.lock().record_delete(object);
+        self.change(|state| state.record_delete(object));
     }
 }

@@ -5,12 +5,13 @@
 //! likes: a late subscriber first sees every object that is already there.
 //!
 //! Guarantees: a subscriber sees every change once and in order, with the object before and after
-//! it; after a gap in the watch the difference is worked out and reported like any other change. An
+//! it, and is called while no cache is locked, so it may use any cache; after a gap in the watch the difference is worked out and reported like any other change. An
 //! object that cannot be read never stops the watch: it is logged, and stays as it was last read, or is
 //! left out where it never was.
 
 mod cache;
 mod continuity;
+mod delivery;
 mod follow;
 mod packed;
 mod probe;

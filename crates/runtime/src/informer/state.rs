@@ -1,8 +1,8 @@
-//! What a cache knows, and what a change of it means for those who subscribed.
+//! The objects of a cache, and what an event, a list or a write changes in it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    ops::{Bound, ControlFlow},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -10,13 +10,13 @@ use kube::{Resource, core::error_boundary::InvalidObject};
 use tracing::{error, warn};
 
 use super::{
-    Change, ObjectKey, Watchable,
+    ObjectKey, Watchable,
+    delivery::{Notice, Subscriber},
     follow::Read,
     key_of_meta,
     packed::{Packed, version},
 };
 
-type Subscriber<K> = Box<dyn Fn(Change<'_, K>) -> ControlFlow<()> + Send>;
 type Objects<K> = BTreeMap<ObjectKey, Packed<K>>;
 type Uid = Option<String>;
 
@@ -29,7 +29,8 @@ pub(super) struct State<K> {
     listing: Option<Listing<K>>,
     /// Objects that are there and could never be read.
     left_out: BTreeSet<ObjectKey>,
-    subscribers: Vec<Subscriber<K>>,
+    /// What has changed and was not handed out yet.
+    notices: VecDeque<Notice<K>>,
 }
 
 /// A list in progress.
@@ -49,7 +50,7 @@ impl<K> Default for State<K> {
             forgotten: HashMap::new(),
             listing: None,
             left_out: BTreeSet::new(),
-            subscribers: Vec::new(),
+            notices: VecDeque::new(),
         }
     }
 }
@@ -71,6 +72,20 @@ impl<K> State<K> {
     pub(super) fn left_out_in(&self, namespace: &str) -> Option<&ObjectKey> {
         let mut from_first = self.left_out.range(ObjectKey::new(namespace, "")..);
         from_first.next().filter(|key| key.namespace == namespace)
+    }
+
+    pub(super) fn subscribe(&mut self, subscriber: Subscriber<K>) {
+        self.notices.push_back(Notice::Subscribed(subscriber, self.all()));
+    }
+
+    /// The next change to hand out.
+    pub(super) fn next_notice(&mut self) -> Option<Notice<K>> {
+        self.notices.pop_front()
+    }
+
+    /// Whether every change is handed out, or about to be.
+    pub(super) fn has_no_notices(&self) -> bool {
+        self.notices.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -101,13 +116,6 @@ impl<K> State<K> {
 }
 
 impl<K: Watchable> State<K> {
-    pub(super) fn subscribe(&mut self, subscriber: Subscriber<K>) {
-        let mut objects = self.objects.values().filter_map(Packed::open);
-        if objects.all(|object| subscriber(Change::Added(&object)).is_continue()) {
-            self.subscribers.push(subscriber);
-        }
-    }
-
     pub(super) fn apply(&mut self, read: Read<K>, plural: &str) {
         match read {
             Ok(object) => {
@@ -182,18 +190,10 @@ impl<K: Watchable> State<K> {
         self.left_out = std::mem::take(&mut listing.left_out);
         let new = self.with_later_writes(listing);
         let mut old = std::mem::replace(&mut self.objects, new);
-        for (key, packed) in &self.objects {
-            let before = old.remove(key);
-            if before.as_ref().is_some_and(|before| before.is_same(packed)) {
-                continue;
-            }
-            if let Some(now) = packed.open() {
-                tell_difference(&mut self.subscribers, before.and_then(|before| before.open()), &now);
-            }
+        for (key, new) in &self.objects {
+            self.notices.extend(difference(old.remove(key), new));
         }
-        for gone in old.values().filter_map(Packed::open) {
-            tell(&mut self.subscribers, Change::Deleted(&gone));
-        }
+        self.notices.extend(old.into_values().map(Notice::Deleted));
     }
 
     /// A list without what was removed, and with what was written, after it was taken.
@@ -248,34 +248,30 @@ impl<K: Watchable> State<K> {
         let old = self.open(&key);
         let Some(packed) = pack(&key, &mut object) else { return };
         // The watch brings again what a write has returned, or an older state of it.
-        let is_same = self.objects.get(&key).is_some_and(|known| known.is_same(&packed));
         let is_older = |old: &K| old.meta().uid == object.meta().uid && version(old) > version(&object);
-        if is_same || (version(&object).is_some() && old.as_deref().is_some_and(is_older)) {
+        if version(&object).is_some() && old.as_deref().is_some_and(is_older) {
             return;
         }
         self.left_out.remove(&key);
-        self.objects.insert(key, packed);
-        tell_difference(&mut self.subscribers, old, &Arc::new(object));
+        let old = self.objects.insert(key, packed.clone());
+        self.notices.extend(difference(old, &packed));
     }
 
     /// Removes the object of that key, unless it is another one of that name. Says whether it did.
     fn remove(&mut self, key: &ObjectKey, uid: &Uid) -> bool {
-        let Some(old) = self.open(key).filter(|known| known.meta().uid == *uid) else { return false };
-        self.objects.remove(key);
-        tell(&mut self.subscribers, Change::Deleted(&old));
-        true
+        let is_it = self.open(key).is_some_and(|known| known.meta().uid == *uid);
+        let removed = is_it.then(|| self.objects.remove(key)).flatten();
+        self.notices.extend(removed.map(Notice::Deleted));
+        is_it
     }
 }
 
-fn tell_difference<K>(subscribers: &mut Vec<Subscriber<K>>, old: Option<Arc<K>>, new: &Arc<K>) {
+fn difference<K>(old: Option<Packed<K>>, new: &Packed<K>) -> Option<Notice<K>> {
     match old {
-        None => tell(subscribers, Change::Added(new)),
-        Some(old) => tell(subscribers, Change::Updated { old: &old, new }),
+        None => Some(Notice::Added(new.clone())),
+        Some(old) if old.is_same(new) => None,
+        Some(old) => Some(Notice::Updated { old, new: new.clone() }),
     }
-}
-
-fn tell<K>(subscribers: &mut Vec<Subscriber<K>>, change: Change<'_, K>) {
-    subscribers.retain(|subscriber| subscriber(change).is_continue());
 }
 
 /// Where versions are not numbers, whatever comes later counts.

@@ -30,7 +30,7 @@ impl<T> Debug for View<T> {
 }
 
 impl<T> View<T> {
-    /// Reads the values, by key. The view is locked meanwhile: `read` must be quick and must not ask the cache.
+    /// Reads the values, by key. The view is locked meanwhile: `read` must be quick and must not change a cache.
     pub fn read<R>(&self, read: impl FnOnce(&BTreeMap<ObjectKey, T>) -> R) -> R {
         read(&lock(&self.entries))
     }

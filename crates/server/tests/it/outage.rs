@@ -123,9 +123,9 @@ async fn what_a_restore_took_back_is_noticed_when_the_hub_has_moved_on_before_th
 /// Writes something to the hub; the version it has got.
 async fn newest_version(world: &World) -> anyhow::Result<u64> {
     let api: Api<ConfigMap> = Api::namespaced(world.hub.clone(), "default");
-    let written =
-        api.create(&PostParams::default(), &serde_json::from_value(config_map(&unique("moves-on"), json!({})))?);
-    Ok(written.await?.metadata.resource_version.unwrap_or_default().parse()?)
+    let object = serde_json::from_value(config_map(&unique("moves-on"), json!({})))?;
+    let written = api.create(&PostParams::default(), &object).await?;
+    Ok(written.metadata.resource_version.unwrap_or_default().parse()?)
 }
 
 /// What is forgotten when a backup is restored: one work is edited, another created.
