@@ -1,4 +1,4 @@
-//! The command line: global flags, the commands, and what is forgiven in how they are typed.
+//! The command line: global flags, the commands, and the spellings of them that are tolerated.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -31,6 +31,13 @@ pub(crate) enum Command {
     Version,
 }
 
+impl Command {
+    /// Whether it waits for something to happen, and not only for answers.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, Self::Accept(args) if args.wait)
+    }
+}
+
 /// Flags of every command.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
@@ -41,11 +48,11 @@ pub(crate) struct GlobalArgs {
     /// Context of the kubeconfig to use [default: its current context]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// Say what would be done, and change nothing
+    /// Print what would be done, and change nothing
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value_t = false, default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(crate) dry_run: bool,
-    /// How long to wait for an answer, and with --wait for a result
+    /// How long to wait for answers, and with --wait for a result
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300,
           value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,

@@ -26,6 +26,11 @@ impl Failure {
         self
     }
 
+    /// The message of the first problem.
+    pub(crate) fn message(&self) -> &str {
+        self.0.first().map_or("", |problem| &problem.message)
+    }
+
     /// Success when there are none, else all of them in one.
     pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let problems: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
@@ -47,13 +52,14 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// The innermost cause of an error, which is the one that says something.
+/// An error, its cause, the cause of that, and so on.
+pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// The innermost cause of an error, which is the specific one.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    causes(error).last().unwrap_or(error).to_string()
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
-//! The check that a command for a hub is talking to one.
+//! The check that the server is a hub.
 
 use k8s_openapi::Resource as _;
 use ocm_api::cluster::v1::ManagedCluster;
 
-use crate::{args::GlobalArgs, client, client::Connection, failure::Failure};
+use crate::{
+    client::{self, Connection},
+    cmd::Context,
+    failure::Failure,
+};
 
 /// Connects, and makes sure that the cluster is a hub: that it serves ManagedClusters.
-pub(crate) async fn connect(global: &GlobalArgs) -> Result<Connection, Failure> {
-    let connection = client::connect(global).await?;
+pub(crate) async fn connect(context: &Context) -> Result<Connection, Failure> {
+    let connection = client::connect(context)?;
     if serves_managed_clusters(&connection).await? {
         return Ok(connection);
     }
@@ -24,6 +28,6 @@ async fn serves_managed_clusters(connection: &Connection) -> Result<bool, Failur
     match connection.client.list_api_group_resources(ManagedCluster::API_VERSION).await {
         Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == ManagedCluster::URL_PATH_SEGMENT)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(connection.explain("ask which kinds the hub serves", &error)),
+        Err(error) => Err(connection.explain("list the kinds that the hub serves", &error)),
     }
 }

@@ -1,7 +1,7 @@
 //! Kubeconfigs as values, and clients made from them.
 
-use std::fs::File;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -23,13 +23,20 @@ pub async fn client_for(kubeconfig: &Kubeconfig) -> Result<Client> {
     Client::try_from(config).context("failed to build a client from the kubeconfig")
 }
 
-/// Writes a kubeconfig to a file that only this user can read. JSON, which is YAML as well.
+/// Writes a kubeconfig to a new file that only this user can read, which replaces one of the same name. JSON, which is
+/// YAML as well.
 pub fn write_kubeconfig(kubeconfig: &Kubeconfig, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let text = serde_json::to_string_pretty(kubeconfig)?;
-    let file = File::options().create(true).truncate(true).write(true).mode(0o600).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("failed to write the kubeconfig {}", path.display()))
+    replace(path, &text).with_context(|| format!("failed to write the kubeconfig {}", path.display()))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let beside = path.with_added_extension("new");
+    let _ = fs::remove_file(&beside);
+    let file = File::options().create_new(true).write(true).mode(0o600).open(&beside);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))?;
+    fs::rename(&beside, path)
 }
 
 /// A kubeconfig with one cluster, one user and one context, which is the current one.

@@ -1,13 +1,13 @@
 //! `clusteradm version`
 
-use crate::{failure::Failure, output};
+use crate::{cmd::Context, failure::Failure};
 
-/// The OCM release whose agents, add-ons and manifests this version fits.
+/// The OCM release that this version is compatible with.
 const BUNDLE: &str = "1.3.1";
 
 /// Prints the versions.
-pub(crate) fn run(header: &str) -> Result<(), Failure> {
-    output::print(&text(header))
+pub(crate) fn run(context: &Context) -> Result<(), Failure> {
+    context.print(&text(&context.header))
 }
 
 fn text(header: &str) -> String {

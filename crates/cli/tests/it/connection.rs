@@ -2,10 +2,16 @@
 
 use std::process::Command;
 
-use anyhow::Result;
-use ocm_testing::{ControlPlane, Port, TempDir, write_kubeconfig};
+use anyhow::{Context as _, Result};
+use ocm_cli::{Environment, ServiceAccount};
+use ocm_testing::{
+    ControlPlane, Port, TempDir,
+    fault::{Fault, FaultyServer, Injection},
+    write_kubeconfig,
+};
+use serde_json::Value;
 
-use crate::hub::{finish, run};
+use crate::hub::{finish, in_environment, in_process, run};
 
 fn clusteradm(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clusteradm"));
@@ -14,12 +20,12 @@ fn clusteradm(args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_missing_kubeconfig_is_named_with_the_cause_and_a_way_out() -> Result<()> {
+fn a_missing_kubeconfig_is_named_with_a_way_out() -> Result<()> {
     let folder = TempDir::new("clusteradm")?;
     let mut command = clusteradm(&["get", "clusters"]);
     command.env("HOME", folder.path());
     let file = folder.path().join(".kube/config").display().to_string();
-    finish(command)?.assert_failed_with(&[&file, "No such file", "--kubeconfig"]);
+    finish(command)?.assert_failed_with(&[&format!("kubeconfig {file} does not exist"), "--kubeconfig"]);
     Ok(())
 }
 
@@ -49,6 +55,50 @@ async fn a_context_that_is_not_there_and_a_server_that_does_not_answer_are_named
     write_kubeconfig(&kubeconfig, &file)?;
     let ended = finish(clusteradm(&["get", "clusters", "--kubeconfig", &file]))?;
     ended.assert_failed_with(&[&format!("cannot reach {server}"), "refused", &file]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_of_a_list_that_do_not_exist_are_skipped() -> Result<()> {
+    let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
+    let missing = folder.path().join("missing");
+    let mut command = clusteradm(&["get", "clusters"]);
+    command.env("KUBECONFIG", std::env::join_paths([missing.as_path(), hub.admin_kubeconfig()])?);
+    let ended = finish(command)?;
+    assert!(ended.success, "{ended:?}");
+
+    let mut command = clusteradm(&["get", "clusters"]);
+    command.env("KUBECONFIG", std::env::join_paths([&missing, &folder.path().join("neither")])?);
+    finish(command)?.assert_failed_with(&["none of the kubeconfigs in $KUBECONFIG exists", "neither"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_kubeconfig_a_pod_uses_its_service_account() -> Result<()> {
+    let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
+    let file = folder.path().join("config");
+    hub.write_login("open-cluster-management", "agent-registration-bootstrap", &file).await?;
+    let kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+    let token = kubeconfig["users"][0]["user"]["token"].as_str().context("no token")?;
+    std::fs::write(folder.path().join("token"), token)?;
+    std::fs::write(folder.path().join("ca.crt"), hub.certificate_authority())?;
+    std::fs::write(folder.path().join("namespace"), "open-cluster-management")?;
+    let account = ServiceAccount { server: hub.url(), folder: folder.path().to_owned() };
+    let in_pod = |environment: &mut Environment| environment.service_account = Some(account);
+    let ended = in_environment(in_pod, &["get", "clusters"]).await;
+    assert!(ended.success && ended.stdout.starts_with("<ManagedCluster>"), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_does_not_answer_is_given_up_after_the_timeout() -> Result<()> {
+    let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
+    let server = FaultyServer::start(hub).await?;
+    server.inject(Fault::new(Injection::Hang).times(usize::MAX));
+    let file = folder.path().join("config");
+    write_kubeconfig(&server.reached_through(hub.admin_config()), &file)?;
+    let ended = in_process(&file, &["get", "clusters", "--timeout", "1"]).await;
+    ended.assert_failed_with(&["has not answered within 1 seconds", "--timeout"]);
     Ok(())
 }
 

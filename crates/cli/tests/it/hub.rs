@@ -1,6 +1,9 @@
 //! The hub the tests share, agents that register with it, and `clusteradm` as a process.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::{
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
@@ -13,6 +16,7 @@ use ocm_api::{
     crds::{self, Side},
     identities, labels, namespaces, rbac, signers,
 };
+use ocm_cli::{Console, Environment};
 use ocm_testing::{ControlPlane, client_for, fixture};
 use p256::{ecdsa::SigningKey, pkcs8::LineEnding};
 use tokio::sync::OnceCell;
@@ -70,13 +74,30 @@ impl Ended {
         })
     }
 
-    /// Fails unless the command failed with an error and a hint that hold these words, and printed no error on stdout.
+    /// Fails unless the command failed with errors that have a hint each, and these words are in them: not in what else
+    /// it wrote to stderr. Errors never go to stdout.
     #[track_caller]
     pub(crate) fn assert_failed_with(&self, words: &[&str]) {
-        assert!(!self.success, "{self:?}");
-        assert!(self.stderr.contains("error: ") && self.stderr.contains("\nhint: "), "{}", self.stderr);
+        assert!(!self.success && !self.stdout.contains("error: "), "{self:?}");
+        let lines: Vec<_> = self.stderr.lines().skip_while(|line| !line.starts_with("error: ")).collect();
+        let is_problem = |pair: &[&str]| pair[0].starts_with("error: ") && pair[1].starts_with("hint: ");
+        let (problems, rest) = lines.as_chunks::<2>();
+        assert!(!problems.is_empty() && rest.is_empty(), "no error, or one without a hint: {self:?}");
+        assert!(problems.iter().all(|pair| is_problem(pair)), "an error without a hint: {self:?}");
+        self.assert_says(&lines.join("\n"), words);
+    }
+
+    /// Fails unless these words are in what the command wrote to stderr before its errors, if any.
+    #[track_caller]
+    pub(crate) fn assert_noted(&self, words: &[&str]) {
+        let notes: Vec<_> = self.stderr.lines().take_while(|line| !line.starts_with("error: ")).collect();
+        self.assert_says(&notes.join("\n"), words);
+    }
+
+    #[track_caller]
+    fn assert_says(&self, text: &str, words: &[&str]) {
         for word in words {
-            assert!(self.stderr.contains(word), "{word} is missing in:\n{}", self.stderr);
+            assert!(text.contains(word), "{word} is missing in:\n{text}\nof {self:?}");
         }
     }
 }
@@ -89,6 +110,20 @@ pub(crate) fn run(hub: &ControlPlane, args: &[&str]) -> Result<Ended> {
 /// Runs a command to its end.
 pub(crate) fn finish(mut command: Command) -> Result<Ended> {
     Ended::of(command.output().context("failed to run clusteradm")?)
+}
+
+/// Runs `clusteradm` in this process, with nothing of this process around it but a kubeconfig.
+pub(crate) async fn in_process(kubeconfig: &Path, args: &[&str]) -> Ended {
+    in_environment(|environment| environment.kubeconfig = Some(kubeconfig.into()), args).await
+}
+
+/// Runs `clusteradm` in this process, in an environment of the test's choice.
+pub(crate) async fn in_environment(set: impl FnOnce(&mut Environment), args: &[&str]) -> Ended {
+    let (console, captured) = Console::captured();
+    let mut environment = Environment { kubeconfig: None, home: None, service_account: None, console };
+    set(&mut environment);
+    let code = ocm_cli::run(["clusteradm"].iter().chain(args).copied(), &environment).await;
+    Ended { success: code == ocm_cli::SUCCESS, stdout: captured.stdout(), stderr: captured.stderr() }
 }
 
 /// Waits for a running command to end.
@@ -122,6 +157,17 @@ pub(crate) async fn request_with(
     common_name: &str,
     organizations: &[String],
 ) -> Result<String> {
+    let csr = certificate_request(cluster, common_name, organizations)?;
+    let created = Api::all(client.clone()).create(&PostParams::default(), &csr).await?;
+    created.metadata.name.context("the request has no name")
+}
+
+/// A request for a certificate with a subject of the test's choice.
+pub(crate) fn certificate_request(
+    cluster: &str,
+    common_name: &str,
+    organizations: &[String],
+) -> Result<CertificateSigningRequest> {
     let mut csr = CertificateSigningRequest {
         metadata: ObjectMeta {
             generate_name: Some(format!("{cluster}-")),
@@ -133,8 +179,7 @@ pub(crate) async fn request_with(
     csr.spec.request = ByteString(pem(common_name, organizations)?.into_bytes());
     csr.spec.signer_name = signers::KUBE_API_SERVER_CLIENT.to_owned();
     csr.spec.usages = Some(signers::CLIENT_USAGES.map(str::to_owned).to_vec());
-    let created = Api::all(client.clone()).create(&PostParams::default(), &csr).await?;
-    created.metadata.name.context("the request has no name")
+    Ok(csr)
 }
 
 fn pem(common_name: &str, organizations: &[String]) -> Result<String> {

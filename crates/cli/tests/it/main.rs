@@ -1,6 +1,7 @@
 //! `clusteradm` against a real hub.
 
 mod accept;
+mod accept_faults;
 mod addon;
 mod admission;
 mod clusters;

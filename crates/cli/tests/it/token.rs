@@ -42,6 +42,8 @@ async fn the_text_holds_the_token_and_the_join_command() -> Result<()> {
     let folder = TempDir::new("clusteradm")?;
     let file = folder.path().join("token");
     let name = file.to_str().context("not UTF-8")?;
+    std::fs::write(&file, "of before, for everyone to read")?;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644))?;
     let ended = run(hub, &["get", "token", "--output-file", name])?;
     assert!(ended.success, "{ended:?}");
     let lines: Vec<_> = ended.stdout.lines().collect();

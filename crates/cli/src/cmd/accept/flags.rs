@@ -13,7 +13,7 @@ pub(crate) struct AcceptArgs {
     /// Wait until each cluster has registered and its certificate is approved, for --timeout at most
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
-    pub(super) wait: bool,
+    pub(crate) wait: bool,
     /// Approve the requests of all agents that ask in the name of a cluster, not only when there is just one
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::{api::certificates::v1::CertificateSigningRequest, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use ocm_api::{annotations, cluster::v1::ManagedCluster, conditions};
 
 use super::csr::{Assessment, State, assess};
@@ -19,8 +19,8 @@ pub(super) struct Rules {
 /// What accepting a cluster takes.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
-    /// Names of the requests to approve.
-    pub(super) approve: Vec<String>,
+    /// The requests to approve, as they were read.
+    pub(super) approve: Vec<ObjectMeta>,
     /// Names of requests that are approved already.
     pub(super) approved_before: Vec<String>,
     /// Requests that are not approved, and why.
@@ -44,7 +44,8 @@ pub(super) enum Verdict {
 }
 
 /// A request that may be approved.
-struct Candidate {
+struct Candidate<'a> {
+    metadata: &'a ObjectMeta,
     name: String,
     requester: String,
     state: State,
@@ -64,9 +65,9 @@ pub(super) fn plan(cluster: &ManagedCluster, csrs: &[CertificateSigningRequest],
         plan.verdict = Verdict::SeveralRequesters(requesters);
         return plan;
     }
-    for Candidate { name, state, .. } in candidates {
+    for Candidate { metadata, name, state, .. } in candidates {
         match state {
-            State::Pending => plan.approve.push(name),
+            State::Pending => plan.approve.push(metadata.clone()),
             State::Approved => plan.approved_before.push(name),
             State::Denied => plan.skipped.push(format!("CSR {name} already denied")),
             State::Failed => plan.skipped.push(format!("CSR {name} could not be signed")),
@@ -91,12 +92,12 @@ fn has_joined(cluster: &ManagedCluster) -> bool {
         .any(|condition| condition.type_ == conditions::cluster::JOINED && condition.status == conditions::status::TRUE)
 }
 
-fn candidates(
+fn candidates<'a>(
     cluster: &str,
-    csrs: &[CertificateSigningRequest],
+    csrs: &'a [CertificateSigningRequest],
     rules: &Rules,
     skipped: &mut Vec<String>,
-) -> Vec<Candidate> {
+) -> Vec<Candidate<'a>> {
     let mut candidates = Vec::new();
     for csr in csrs {
         let name = csr.metadata.name.clone().unwrap_or_default();
@@ -106,7 +107,9 @@ fn candidates(
             {
                 skipped.push(format!("CSR {name} with requester {requester} is not in the approve list"));
             }
-            Assessment::Candidate { requester, state } => candidates.push(Candidate { name, requester, state }),
+            Assessment::Candidate { requester, state } => {
+                candidates.push(Candidate { metadata: &csr.metadata, name, requester, state });
+            }
             Assessment::NotOurs => {}
             Assessment::Unfit(problem) => {
                 skipped.push(format!("CSR {name} is not approved: {problem}"));
@@ -117,7 +120,7 @@ fn candidates(
 }
 
 /// Who asks. Those who were denied don't count: that decision is made.
-fn requesters(candidates: &[Candidate]) -> BTreeMap<String, Vec<String>> {
+fn requesters(candidates: &[Candidate<'_>]) -> BTreeMap<String, Vec<String>> {
     let mut requesters = BTreeMap::<_, Vec<_>>::new();
     for candidate in candidates.iter().filter(|candidate| matches!(candidate.state, State::Pending | State::Approved)) {
         requesters.entry(candidate.requester.clone()).or_default().push(candidate.name.clone());
@@ -147,6 +150,10 @@ mod tests {
         ManagedCluster { status: Some(status), ..ManagedCluster::new("c1", spec) }
     }
 
+    fn names(csrs: &[ObjectMeta]) -> Vec<String> {
+        csrs.iter().map(|csr| csr.name.clone().unwrap()).collect()
+    }
+
     fn only(agent: &str) -> Rules {
         let requester = format!("system:open-cluster-management:c1:{agent}");
         Rules { requesters: vec![requester], ..Rules::default() }
@@ -156,7 +163,7 @@ mod tests {
     fn the_requests_of_one_agent_are_approved() {
         let csrs = [pending("x", "a"), pending("y", "a")];
         let plan = plan(&cluster(), &csrs, &Rules::default());
-        assert_eq!(plan.approve, ["x", "y"]);
+        assert_eq!(names(&plan.approve), ["x", "y"]);
         assert!(plan.set_accepted);
         assert_eq!(plan.verdict, Verdict::Accepted);
     }
@@ -195,13 +202,13 @@ mod tests {
     #[test]
     fn an_agent_that_was_denied_does_not_stand_in_the_way_of_another() {
         let csrs = [decided(pending("x", "a"), "Denied"), pending("y", "b")];
-        assert_eq!(plan(&cluster(), &csrs, &Rules::default()).approve, ["y"]);
+        assert_eq!(names(&plan(&cluster(), &csrs, &Rules::default()).approve), ["y"]);
     }
 
     #[test]
     fn of_several_agents_the_one_asked_for_is_approved() {
         let plan = plan(&cluster(), &[pending("x", "a"), pending("y", "b")], &only("b"));
-        assert_eq!(plan.approve, ["y"]);
+        assert_eq!(names(&plan.approve), ["y"]);
         let note = "CSR x with requester system:open-cluster-management:c1:a is not in the approve list";
         assert_eq!(plan.skipped, [note]);
         assert_eq!(plan.verdict, Verdict::Accepted);
@@ -217,7 +224,7 @@ mod tests {
     #[test]
     fn without_the_check_all_agents_are_approved() {
         let rules = Rules { skip_check: true, ..Rules::default() };
-        assert_eq!(plan(&cluster(), &[pending("x", "a"), pending("y", "b")], &rules).approve, ["x", "y"]);
+        assert_eq!(names(&plan(&cluster(), &[pending("x", "a"), pending("y", "b")], &rules).approve), ["x", "y"]);
     }
 
     #[test]

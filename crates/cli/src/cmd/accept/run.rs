@@ -1,32 +1,29 @@
-//! The course of `accept`: reads, plans, writes, and with `--wait` does so again until every cluster is through.
+//! Accepts clusters, and with `--wait` tries again until every one of them is accepted.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use ocm_api::{cluster::v1::ManagedCluster, conditions, labels};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
+use ocm_api::cluster_names::reserved_cluster_name;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
+    attempt::{Attempt, Progress},
     flags::AcceptArgs,
-    plan::{Plan, Rules, Verdict, plan},
 };
-use crate::{client::Connection, cmd::Context, failure::Failure, hub, output};
+use crate::{
+    client::{CONFLICTS, Failed},
+    cmd::Context,
+    failure::Failure,
+    hub,
+};
 
-/// How long to wait before looking again.
+/// How long to wait before the next try.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How far a cluster is.
-enum Progress {
-    /// Through.
+/// What became of one try.
+enum Outcome {
     Accepted,
-    /// Something is missing that may yet come: what, to complete "waiting for the cluster to", and why that is a failure.
-    Waiting(&'static str, Failure),
-    /// Only the user can help.
+    /// Worth another try: what is told to people who wait, and the failure for those who do not.
+    Waiting(String, Failure),
     Refused(Failure),
 }
 
@@ -34,176 +31,86 @@ enum Progress {
 pub(crate) async fn run(args: &AcceptArgs, context: &Context) -> Result<(), Failure> {
     context.announce_dry_run("accept");
     let clusters = args.clusters.required()?;
-    let hub = hub::connect(&context.global).await?;
-    let mut acceptance = Acceptance { hub, context, rules: args.rules(), said: HashSet::new() };
+    let (free, reserved): (Vec<_>, Vec<_>) = clusters.into_iter().partition(|name| refusal(name).is_none());
+    let hub = hub::connect(context).await?;
+    let attempt = Attempt { hub, context, rules: args.rules(), said: HashSet::new() };
     let wait = args.wait && !context.global.dry_run;
-    acceptance.accept_all(clusters, wait).await
+    let accepted = Acceptance { attempt, wait }.accept_all(free).await;
+    Failure::all(reserved.iter().filter_map(|name| refusal(name)).chain(accepted.err()))
 }
 
 struct Acceptance<'a> {
-    hub: Connection,
-    context: &'a Context,
-    rules: Rules,
-    /// What has been printed, so that waiting does not print it again.
-    said: HashSet<String>,
+    attempt: Attempt<'a>,
+    wait: bool,
 }
 
 impl Acceptance<'_> {
-    /// Does what it can for every cluster, then fails for those it could not help.
-    async fn accept_all(&mut self, mut clusters: Vec<String>, wait: bool) -> Result<(), Failure> {
-        let deadline = Instant::now() + self.context.global.timeout();
-        let mut refused = Vec::new();
+    /// Accepts every cluster that can be accepted, then fails for the others.
+    async fn accept_all(&mut self, mut clusters: Vec<String>) -> Result<(), Failure> {
+        let limit = self.attempt.context.global.timeout();
+        let deadline = Instant::now() + limit;
+        let mut failures = Vec::new();
         loop {
             let mut waiting = Vec::new();
             for cluster in std::mem::take(&mut clusters) {
-                match self.accept(&cluster).await {
-                    Ok(Progress::Accepted) => {}
-                    Ok(Progress::Refused(failure)) | Err(failure) => refused.push(failure),
-                    Ok(Progress::Waiting(until, failure)) => waiting.push((cluster, until, failure)),
+                match self.before(deadline, &cluster).await {
+                    Outcome::Accepted => {}
+                    Outcome::Refused(failure) => failures.push(failure),
+                    Outcome::Waiting(note, failure) => waiting.push((cluster, note, failure)),
                 }
             }
-            let over = !wait || Instant::now() + POLL > deadline;
+            let over = !self.wait || Instant::now() + POLL > deadline;
             if waiting.is_empty() || over {
-                if wait && !waiting.is_empty() {
-                    eprintln!("gave up after {} seconds", self.context.global.timeout().as_secs());
+                if self.wait && !waiting.is_empty() {
+                    self.attempt.note(&format!("gave up after {} seconds", limit.as_secs()));
                 }
-                return Failure::all(refused.into_iter().chain(waiting.into_iter().map(|(_, _, failure)| failure)));
+                return Failure::all(failures.into_iter().chain(waiting.into_iter().map(|(_, _, failure)| failure)));
             }
-            for (cluster, until, _) in waiting {
-                self.note(&format!("waiting for cluster {cluster} to {until}"));
+            for (cluster, note, _) in waiting {
+                self.attempt.note(&note);
                 clusters.push(cluster);
             }
             sleep(POLL).await;
         }
     }
 
-    async fn accept(&mut self, name: &str) -> Result<Progress, Failure> {
-        let Some((cluster, csrs)) = self.observe(name).await? else {
-            return Ok(Progress::Waiting("register", not_registered(name)));
-        };
-        let plan = plan(&cluster, &csrs, &self.rules);
-        self.apply(name, &plan).await?;
-        self.report(name, plan.verdict)
+    /// A try that ends at the deadline.
+    async fn before(&mut self, deadline: Instant, cluster: &str) -> Outcome {
+        match timeout_at(deadline, self.once(cluster)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Outcome::Waiting(String::new(), no_answer(cluster)),
+        }
     }
 
-    async fn observe(&self, name: &str) -> Result<Option<(ManagedCluster, Vec<CertificateSigningRequest>)>, Failure> {
-        let cluster = Api::<ManagedCluster>::all(self.hub.client.clone())
-            .get_opt(name)
-            .await
-            .map_err(|error| self.hub.explain(&format!("read managed cluster {name}"), &error))?;
-        let Some(cluster) = cluster else {
-            return Ok(None);
-        };
-        let of_cluster = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME));
-        let csrs = Api::<CertificateSigningRequest>::all(self.hub.client.clone())
-            .list(&of_cluster)
-            .await
-            .map_err(|error| self.hub.explain(&format!("list the CSRs of cluster {name}"), &error))?;
-        Ok(Some((cluster, csrs.items)))
-    }
-
-    async fn apply(&mut self, name: &str, plan: &Plan) -> Result<(), Failure> {
-        for skipped in &plan.skipped {
-            self.note(skipped);
-        }
-        for csr in &plan.approved_before {
-            self.say(&format!("CSR {csr} already approved"))?;
-        }
-        if !plan.approve.is_empty() {
-            self.say(&format!("Starting approve csrs for the cluster {name}"))?;
-        }
-        for csr in &plan.approve {
-            self.approve(csr).await?;
-        }
-        if plan.set_accepted {
-            return self.set_accepted(name).await;
-        }
-        let set_by_us = self.said.contains(&accepted_line(name));
-        if set_by_us || matches!(plan.verdict, Verdict::SeveralRequesters(_)) {
-            return Ok(());
-        }
-        self.say(&format!("hubAcceptsClient already set for managed cluster {name}"))
-    }
-
-    async fn approve(&mut self, name: &str) -> Result<(), Failure> {
-        if self.context.global.dry_run {
-            return self.say(&format!("CSR {name} would be approved"));
-        }
-        let header = &self.context.header;
-        let approved = json!({
-            "type": conditions::csr::APPROVED,
-            "status": conditions::status::TRUE,
-            "reason": format!("{}Approve", header.replace(' ', "")),
-            "message": format!("This CSR was approved by {header} accept"),
-        });
-        // A strategic merge adds the condition to those there are; the API server sets its times.
-        let patch = Patch::Strategic(json!({ "status": { "conditions": [approved] } }));
-        Api::<CertificateSigningRequest>::all(self.hub.client.clone())
-            .patch_approval(name, &PatchParams::default(), &patch)
-            .await
-            .map_err(|error| self.hub.explain(&format!("approve CSR {name}"), &error))?;
-        self.say(&format!("CSR {name} approved"))
-    }
-
-    async fn set_accepted(&mut self, name: &str) -> Result<(), Failure> {
-        if self.context.global.dry_run {
-            return self.say(&format!("hubAcceptsClient would be set to true for managed cluster {name}"));
-        }
-        let patch = Patch::Merge(json!({ "spec": { "hubAcceptsClient": true } }));
-        Api::<ManagedCluster>::all(self.hub.client.clone())
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .map_err(|error| self.hub.explain(&format!("accept managed cluster {name}"), &error))?;
-        self.say(&accepted_line(name))
-    }
-
-    fn report(&mut self, name: &str, verdict: Verdict) -> Result<Progress, Failure> {
-        match verdict {
-            Verdict::Accepted => {
-                if !self.context.global.dry_run {
-                    self.say(&format!("managed cluster {name} is accepted, and its agent can join the hub"))?;
+    async fn once(&mut self, cluster: &str) -> Outcome {
+        let mut conflicts = 0;
+        loop {
+            match self.attempt.accept(cluster).await {
+                Ok(Progress::Accepted) => return Outcome::Accepted,
+                Ok(Progress::Missing(what, failure)) => {
+                    return Outcome::Waiting(format!("waiting for cluster {cluster} to {what}"), failure);
                 }
-                Ok(Progress::Accepted)
+                Ok(Progress::Refused(failure)) | Err(Failed::ForGood(failure)) => return Outcome::Refused(failure),
+                Err(Failed::Conflict(_)) if conflicts < CONFLICTS => conflicts += 1,
+                Err(Failed::Conflict(failure) | Failed::ForNow(failure)) => {
+                    return Outcome::Waiting(format!("{}; trying again", failure.message()), failure);
+                }
             }
-            Verdict::NoRequest => Ok(Progress::Waiting("ask for its certificate", no_request(name))),
-            Verdict::SeveralRequesters(requesters) => Ok(Progress::Refused(several_requesters(name, &requesters))),
-        }
-    }
-
-    /// Tells what was done, on stdout.
-    fn say(&mut self, line: &str) -> Result<(), Failure> {
-        if self.said.insert(line.to_owned()) { output::print(&format!("{line}\n")) } else { Ok(()) }
-    }
-
-    /// Tells what was not done, on stderr.
-    fn note(&mut self, line: &str) {
-        if self.said.insert(line.to_owned()) {
-            eprintln!("{line}");
         }
     }
 }
 
-fn accepted_line(name: &str) -> String {
-    format!("set hubAcceptsClient to true for managed cluster {name}")
-}
-
-fn not_registered(name: &str) -> Failure {
-    Failure::new(format!("managed cluster {name} has not registered with this hub")).hint(
-        "an agent registers when it starts; `clusteradm get clusters` lists those that have, and --wait waits for it",
+fn refusal(name: &str) -> Option<Failure> {
+    let reason = reserved_cluster_name(name)?;
+    Some(
+        Failure::new(format!("cluster {name} cannot be accepted: the name cannot be used: {reason}"))
+            .hint("have its agent register under another name (--spoke-cluster-name), and accept that"),
     )
 }
 
-fn no_request(name: &str) -> Failure {
-    Failure::new(format!("no csr is approved yet for cluster {name}"))
-        .hint("its agent asks for a certificate when it starts; accept the cluster again then, or use --wait")
-}
-
-fn several_requesters(name: &str, requesters: &BTreeMap<String, Vec<String>>) -> Failure {
-    let list = requesters.iter().map(|(requester, csrs)| format!("{requester} ({})", csrs.join(", ")));
-    let list = list.collect::<Vec<_>>().join("; ");
-    Failure::new(format!("several agents ask to be cluster {name}, so nothing is approved: {list}")).hint(
-        "approve those you know with --requesters, or all with --skip-approve-check; `kubectl certificate deny` rules one out",
-    )
+fn no_answer(name: &str) -> Failure {
+    Failure::new(format!("the hub has not answered all requests to accept cluster {name}"))
+        .hint("run the command again, with a longer --timeout if the hub is slow")
 }
 
 #[cfg(test)]
@@ -211,19 +118,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_requesters_and_what_to_do() {
-        let requesters =
-            [("cn:a".to_owned(), vec!["x".to_owned(), "y".to_owned()]), ("cn:b".to_owned(), vec!["z".to_owned()])];
-        let text = several_requesters("c1", &requesters.into()).to_string();
-        for word in ["cluster c1", "cn:a (x, y); cn:b (z)", "--requesters", "--skip-approve-check"] {
+    fn a_reserved_name_is_refused_with_the_reason_and_a_way_out() {
+        let text = refusal("work").unwrap().to_string();
+        for word in ["cluster work cannot be accepted", "ClusterRole", "--spoke-cluster-name"] {
             assert!(text.contains(word), "{word} is missing in:\n{text}");
         }
-    }
-
-    #[test]
-    fn a_cluster_without_an_approved_request_is_not_said_to_have_joined() {
-        let text = no_request("c1").to_string();
-        assert!(text.starts_with("error: no csr is approved yet for cluster c1\nhint: "), "{text}");
-        assert!(!text.contains("joined"), "{text}");
+        assert!(refusal("cluster1").is_none());
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     client::Connection,
     cmd::{Context, selection::ClusterArgs},
     failure::Failure,
-    hub, output,
+    hub,
 };
 
 /// Flags of `addon disable`.
@@ -26,32 +26,32 @@ pub(crate) struct DisableArgs {
 pub(crate) async fn run(args: &DisableArgs, context: &Context) -> Result<(), Failure> {
     context.announce_dry_run("addon disable");
     let (names, clusters) = (names(&args.names)?, args.clusters.given()?);
-    let hub = hub::connect(&context.global).await?;
+    let hub = hub::connect(context).await?;
     let mut failures = Vec::new();
     for name in &names {
-        let outcome = disable(&hub, name, &clusters, context.global.dry_run).await;
+        let outcome = disable(&hub, name, &clusters, context).await;
         failures.extend(outcome.err());
     }
     Failure::all(failures)
 }
 
-async fn disable(hub: &Connection, name: &str, clusters: &[String], dry_run: bool) -> Result<(), Failure> {
+async fn disable(hub: &Connection, name: &str, clusters: &[String], context: &Context) -> Result<(), Failure> {
     let found = match clusters {
         [] => installed(hub, name).await?,
         clusters => clusters.to_vec(),
     };
     if found.is_empty() {
-        return output::print(&format!("{name} add-on not found in any cluster.\n"));
+        return context.print(&format!("{name} add-on not found in any cluster.\n"));
     }
     if management(hub, name).await?.is_some_and(|addon| is_placed(&addon)) {
-        eprintln!(
-            "warning: placements decide where add-on {name} is: the hub installs it again on the clusters they choose; to \
-             keep it away, change them or spec.installStrategy of ClusterManagementAddOn {name}"
-        );
+        context.warn(&format!(
+            "placements decide where add-on {name} is installed: the hub installs it again on the clusters that they \
+             select; to prevent that, change them or spec.installStrategy of ClusterManagementAddOn {name}"
+        ));
     }
     let mut failures = Vec::new();
     for cluster in &found {
-        failures.extend(delete(hub, cluster, name, dry_run).await.err());
+        failures.extend(delete(hub, cluster, name, context).await.err());
     }
     Failure::all(failures)
 }
@@ -64,7 +64,8 @@ async fn installed(hub: &Connection, name: &str) -> Result<Vec<String>, Failure>
     Ok(addons.items.into_iter().filter_map(|addon| addon.metadata.namespace).collect())
 }
 
-async fn delete(hub: &Connection, cluster: &str, name: &str, dry_run: bool) -> Result<(), Failure> {
+async fn delete(hub: &Connection, cluster: &str, name: &str, context: &Context) -> Result<(), Failure> {
+    let dry_run = context.global.dry_run;
     let params = DeleteParams { dry_run, ..DeleteParams::default() };
     let deleted = Api::<ManagedClusterAddOn>::namespaced(hub.client.clone(), cluster).delete(name, &params).await;
     let line = match deleted {
@@ -75,5 +76,5 @@ async fn delete(hub: &Connection, cluster: &str, name: &str, dry_run: bool) -> R
         }
         Err(error) => return Err(hub.explain(&format!("disable add-on {name} on cluster {cluster}"), &error)),
     };
-    output::print(&line)
+    context.print(&line)
 }

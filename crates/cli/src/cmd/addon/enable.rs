@@ -6,19 +6,19 @@ use clap::Args;
 use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 use ocm_apimachinery::merge;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     config::{self, Config},
     is_placed, management, names,
-    plan::{Wish, desired},
+    plan::{Settings, desired},
 };
 use crate::{
-    client::Connection,
+    client::{CONFLICTS, Connection, Failed, unchanged},
     cmd::{Context, selection::ClusterArgs},
     failure::Failure,
     hub,
-    output::{self, yaml},
+    output::yaml,
 };
 
 /// Flags of `addon enable`.
@@ -53,25 +53,24 @@ pub(crate) async fn run(args: &EnableArgs, context: &Context) -> Result<(), Fail
     context.announce_dry_run("addon enable");
     let (names, clusters) = (names(&args.names)?, args.clusters.required()?);
     let objects = args.config_file.as_deref().map(config::read).transpose()?.unwrap_or_default();
-    let hub = hub::connect(&context.global).await?;
-    check(&hub, &names, &clusters).await?;
+    let hub = hub::connect(context).await?;
+    check(&hub, &names, &clusters, context).await?;
     let configs = config::resolve(&hub, objects).await?;
-    let mut enabling =
-        Enabling { hub, dry_run: context.global.dry_run, wish: args.wish(&configs), applied: Vec::new() };
-    enabling.apply_configs(configs).await?;
+    let mut installer = Installer { hub, context, settings: args.settings(&configs), applied: Vec::new() };
+    installer.apply_configs(configs).await?;
     let mut failures = Vec::new();
     for cluster in &clusters {
         for name in &names {
-            failures.extend(enabling.enable(cluster, name).await.err());
+            failures.extend(installer.enable(cluster, name).await.err());
         }
     }
-    let written = enabling.finish(args.output_file.as_deref());
+    let written = installer.finish(args.output_file.as_deref());
     Failure::all(failures.into_iter().chain(written.err()))
 }
 
 impl EnableArgs {
-    fn wish(&self, configs: &[Config]) -> Wish {
-        Wish {
+    fn settings(&self, configs: &[Config]) -> Settings {
+        Settings {
             namespace: self.namespace.clone(),
             annotations: self.annotate.iter().cloned().collect(),
             labels: self.labels.iter().cloned().collect(),
@@ -80,22 +79,23 @@ impl EnableArgs {
     }
 }
 
-/// Makes sure that all clusters and add-ons are there before anything is changed.
-async fn check(hub: &Connection, names: &[String], clusters: &[String]) -> Result<(), Failure> {
+/// Checks that all clusters and add-ons exist before anything is changed.
+async fn check(hub: &Connection, names: &[String], clusters: &[String], context: &Context) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for cluster in clusters {
         let found = Api::<ManagedCluster>::all(hub.client.clone()).get_metadata_opt(cluster).await;
         if found.map_err(|error| hub.explain(&format!("read managed cluster {cluster}"), &error))?.is_none() {
             let failure = Failure::new(format!("there is no managed cluster {cluster}"));
-            failures.push(failure.hint("`clusteradm get clusters` lists those there are"));
+            failures.push(failure.hint("`clusteradm get clusters` lists them"));
         }
     }
     for name in names {
         match management(hub, name).await? {
             None => failures.push(unknown(name)),
-            Some(addon) if is_placed(&addon) => eprintln!(
-                "warning: placements decide where add-on {name} is: the hub removes it again from clusters they don't choose"
-            ),
+            Some(addon) if is_placed(&addon) => context.warn(&format!(
+                "placements decide where add-on {name} is installed: the hub removes it again from clusters that they do \
+                 not select"
+            )),
             Some(_) => {}
         }
     }
@@ -106,21 +106,22 @@ fn unknown(name: &str) -> Failure {
     Failure::new(format!(
         "enabling the unknown addon {name} is not supported: the hub has no ClusterManagementAddOn {name}"
     ))
-    .hint("install the add-on's manager on the hub first; `clusteradm get addon` lists the add-ons there are")
+    .hint("install the add-on's manager on the hub first; `clusteradm get addon` lists the add-ons")
 }
 
-struct Enabling {
+/// Installs add-ons with the same settings on clusters.
+struct Installer<'a> {
     hub: Connection,
-    dry_run: bool,
-    wish: Wish,
+    context: &'a Context,
+    settings: Settings,
     /// What was applied, or would have been.
     applied: Vec<DynamicObject>,
 }
 
-impl Enabling {
+impl Installer<'_> {
     async fn apply_configs(&mut self, configs: Vec<Config>) -> Result<(), Failure> {
         for config in configs {
-            if !self.dry_run {
+            if !self.context.global.dry_run {
                 config.apply(&self.hub).await?;
             }
             self.applied.push(config.object);
@@ -128,34 +129,43 @@ impl Enabling {
         Ok(())
     }
 
+    /// Enables an add-on, based on its latest state if others change it at the same time.
     async fn enable(&mut self, cluster: &str, name: &str) -> Result<(), Failure> {
+        for _ in 0..CONFLICTS {
+            match self.try_to_enable(cluster, name).await {
+                Err(Failed::Conflict(_)) => {}
+                outcome => return outcome.map_err(Failed::into_failure),
+            }
+        }
+        self.try_to_enable(cluster, name).await.map_err(Failed::into_failure)
+    }
+
+    async fn try_to_enable(&mut self, cluster: &str, name: &str) -> Result<(), Failed> {
         let api = Api::<ManagedClusterAddOn>::namespaced(self.hub.client.clone(), cluster);
         let explain = |error: &kube::Error| explain(&self.hub, cluster, name, error);
-        let there = api.get_opt(name).await.map_err(|error| explain(&error))?;
-        if there.as_ref().is_some_and(|there| there.metadata.deletion_timestamp.is_some()) {
-            return Err(leaving(cluster, name));
+        let existing = api.get_opt(name).await.map_err(|error| explain(&error))?;
+        if existing.as_ref().is_some_and(|existing| existing.metadata.deletion_timestamp.is_some()) {
+            return Err(deleting(cluster, name).into());
         }
-        let addon = desired(&self.wish, cluster, name, there.as_ref());
-        let change = there.as_ref().map(|there| difference(there, &addon)).transpose()?;
-        if !self.dry_run {
-            match &change {
-                None => drop(api.create(&PostParams::default(), &addon).await.map_err(|error| explain(&error))?),
-                Some(None) => {}
-                Some(Some(patch)) => {
-                    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-                    drop(patched.map_err(|error| explain(&error))?);
-                }
-            }
-            output::print(&told(&addon, cluster, name, matches!(change, Some(None))))?;
+        let addon = desired(&self.settings, cluster, name, existing.as_ref());
+        let change = existing.as_ref().map(|existing| difference(existing, &addon)).transpose()?;
+        if !self.context.global.dry_run {
+            let written = match &change {
+                None => api.create(&PostParams::default(), &addon).await.map(drop),
+                Some(None) => Ok(()),
+                Some(Some(patch)) => api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop),
+            };
+            written.map_err(|error| Failed::of(&error, explain(&error)))?;
+            self.context.print(&outcome_line(&addon, cluster, name, matches!(change, Some(None))))?;
         }
         self.applied.push(printable(addon)?);
         Ok(())
     }
 
-    /// Shows what would have been applied, or writes down what was.
+    /// Prints what would have been applied, or writes what was applied to the file.
     fn finish(self, file: Option<&Path>) -> Result<(), Failure> {
-        if self.dry_run {
-            return output::print(&yaml::render(self.applied)?);
+        if self.context.global.dry_run {
+            return self.context.print(&yaml::render(self.applied)?);
         }
         let Some(file) = file else { return Ok(()) };
         std::fs::write(file, yaml::render(self.applied)?)
@@ -163,7 +173,7 @@ impl Enabling {
     }
 }
 
-fn told(addon: &ManagedClusterAddOn, cluster: &str, name: &str, unchanged: bool) -> String {
+fn outcome_line(addon: &ManagedClusterAddOn, cluster: &str, name: &str, unchanged: bool) -> String {
     let namespace = addon.spec.install_namespace.as_deref().unwrap_or_default();
     if unchanged {
         return format!("{name} add-on is already deployed to namespace {namespace} of managed cluster: {cluster}.\n");
@@ -171,12 +181,12 @@ fn told(addon: &ManagedClusterAddOn, cluster: &str, name: &str, unchanged: bool)
     format!("Deploying {name} add-on to namespaces {namespace} of managed cluster: {cluster}.\n")
 }
 
-/// What would be enabled now goes with what is being deleted.
-fn leaving(cluster: &str, name: &str) -> Failure {
+/// An add-on that is being deleted cannot be enabled: it would be deleted all the same.
+fn deleting(cluster: &str, name: &str) -> Failure {
     let doing = format!("failed to enable add-on {name} on cluster {cluster}");
-    Failure::new(format!("{doing}: it is being deleted there, and waits for its agent to be removed")).hint(format!(
-        "enable it again once it is gone: kubectl wait --for=delete managedclusteraddon/{name} -n {cluster}"
-    ))
+    Failure::new(format!("{doing}: it is being deleted there, and its deletion waits until its agent is removed")).hint(
+        format!("enable it again once it is gone: kubectl wait --for=delete managedclusteraddon/{name} -n {cluster}"),
+    )
 }
 
 fn explain(hub: &Connection, cluster: &str, name: &str, error: &kube::Error) -> Failure {
@@ -193,9 +203,12 @@ fn explain(hub: &Connection, cluster: &str, name: &str, error: &kube::Error) -> 
     }
 }
 
-/// The merge patch from one to the other, if they differ.
-fn difference(there: &ManagedClusterAddOn, wanted: &ManagedClusterAddOn) -> Result<Option<Value>, Failure> {
-    Ok(merge::diff(&json(there)?, &json(wanted)?))
+/// The merge patch from one to the other, if they differ. The API server refuses it with a conflict if the add-on was
+/// changed or replaced after it was read.
+fn difference(existing: &ManagedClusterAddOn, desired: &ManagedClusterAddOn) -> Result<Option<Value>, Failure> {
+    let Some(mut patch) = merge::diff(&json(existing)?, &json(desired)?) else { return Ok(None) };
+    merge::apply(&mut patch, &json!({ "metadata": unchanged(&existing.metadata) }));
+    Ok(Some(patch))
 }
 
 /// An add-on as it is printed: without what the hub and its API server write, so that it can be applied again.
@@ -214,7 +227,7 @@ fn unwritable(error: &serde_json::Error) -> Failure {
     Failure::new(format!("failed to write the add-on as JSON: {error}"))
 }
 
-/// A DNS label, as the hub takes it.
+/// A DNS label, as the hub requires.
 fn namespace(text: &str) -> Result<String, String> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let good = !text.is_empty() && text.len() <= 63 && text.chars().all(inner);
@@ -224,7 +237,7 @@ fn namespace(text: &str) -> Result<String, String> {
     Err("a namespace is up to 63 lower-case letters, digits and '-', beginning and ending without '-'".to_owned())
 }
 
-/// A pair; the value may hold more equals signs.
+/// A pair; the value may contain more equals signs.
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

@@ -44,7 +44,7 @@ async fn management(hub: &Connection, name: &str) -> Result<Option<ClusterManage
     addons.get_opt(name).await.map_err(|error| hub.explain(&format!("read add-on {name}"), &error))
 }
 
-/// Whether placements decide where the add-on is, whatever else is done.
+/// Whether placements decide where the add-on is installed.
 fn is_placed(addon: &ClusterManagementAddOn) -> bool {
     let type_ = addon.spec.install_strategy.as_ref().and_then(|strategy| strategy.type_.as_ref());
     type_ == Some(&InstallStrategyType::Placements)

@@ -1,4 +1,4 @@
-//! Decides what enabling an add-on on a cluster takes. Pure.
+//! The desired state of an add-on that is enabled on a cluster. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,44 @@ use ocm_api::{
     namespaces,
 };
 
-/// What the flags ask for.
+/// The settings of the flags.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wish {
-    /// Namespace of the agent on the managed cluster; none leaves that of an add-on that is there.
+pub(super) struct Settings {
+    /// Namespace of the agent on the managed cluster; without one, an existing add-on keeps its own.
     pub(super) namespace: Option<String>,
-    /// Annotations to set, beside those that are there.
+    /// Annotations to add to the existing ones.
     pub(super) annotations: BTreeMap<String, String>,
-    /// Labels to set, beside those that are there.
+    /// Labels to add to the existing ones.
     pub(super) labels: BTreeMap<String, String>,
-    /// Configurations; none leaves those that are there.
+    /// Configurations; without them, an existing add-on keeps its own.
     pub(super) configs: Option<Vec<AddOnConfig>>,
 }
 
-/// The add-on as it should be on a cluster, made from the one that is there, if any.
+/// The add-on as it should be on a cluster, based on the existing one, if any.
 pub(super) fn desired(
-    wish: &Wish,
+    settings: &Settings,
     cluster: &str,
     name: &str,
-    there: Option<&ManagedClusterAddOn>,
+    existing: Option<&ManagedClusterAddOn>,
 ) -> ManagedClusterAddOn {
     let new = || ManagedClusterAddOn::new(cluster, name, ManagedClusterAddOnSpec::default());
-    let mut addon = there.cloned().unwrap_or_else(new);
-    set(&mut addon.metadata.annotations, &wish.annotations);
-    set(&mut addon.metadata.labels, &wish.labels);
-    if wish.namespace.is_some() {
-        addon.spec.install_namespace.clone_from(&wish.namespace);
+    let mut addon = existing.cloned().unwrap_or_else(new);
+    set(&mut addon.metadata.annotations, &settings.annotations);
+    set(&mut addon.metadata.labels, &settings.labels);
+    if settings.namespace.is_some() {
+        addon.spec.install_namespace.clone_from(&settings.namespace);
     }
-    // The API server would set the same, but the output is to name it.
+    // The API server would set the same default, but the output names it.
     addon.spec.install_namespace.get_or_insert_with(|| namespaces::AGENT_ADDON.to_owned());
-    if let Some(configs) = &wish.configs {
+    if let Some(configs) = &settings.configs {
         addon.spec.configs.clone_from(configs);
     }
     addon
 }
 
-fn set(there: &mut Option<BTreeMap<String, String>>, wished: &BTreeMap<String, String>) {
-    if !wished.is_empty() {
-        there.get_or_insert_default().extend(wished.clone());
+fn set(existing: &mut Option<BTreeMap<String, String>>, added: &BTreeMap<String, String>) {
+    if !added.is_empty() {
+        existing.get_or_insert_default().extend(added.clone());
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         AddOnConfig { resource: "addondeploymentconfigs".into(), name: name.into(), ..AddOnConfig::default() }
     }
 
-    fn there() -> ManagedClusterAddOn {
+    fn existing() -> ManagedClusterAddOn {
         let spec = ManagedClusterAddOnSpec { install_namespace: Some("old".into()), configs: vec![config("old")] };
         let mut addon = ManagedClusterAddOn::new("c1", "hello", spec);
         addon.metadata.annotations = Some(pair("theirs", "1"));
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_new_addon_goes_to_the_usual_namespace() {
-        let addon = desired(&Wish::default(), "c1", "hello", None);
+        let addon = desired(&Settings::default(), "c1", "hello", None);
         assert_eq!(addon.spec.install_namespace.as_deref(), Some("open-cluster-management-agent-addon"));
         assert_eq!((addon.metadata.namespace.as_deref(), addon.metadata.name.as_deref()), (Some("c1"), Some("hello")));
         assert!(addon.metadata.annotations.is_none() && addon.spec.configs.is_empty());
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn what_the_flags_name_is_set() {
-        let wish = Wish {
+        let settings = Settings {
             namespace: Some("new".into()),
             annotations: pair("a", "1"),
             labels: pair("b", "2"),
             configs: Some(vec![config("new")]),
         };
-        let addon = desired(&wish, "c1", "hello", Some(&there()));
+        let addon = desired(&settings, "c1", "hello", Some(&existing()));
         assert_eq!(addon.spec.install_namespace.as_deref(), Some("new"));
         assert_eq!(addon.spec.configs, [config("new")]);
         assert_eq!(addon.metadata.annotations.unwrap().len(), 2);
@@ -92,6 +92,6 @@ mod tests {
 
     #[test]
     fn what_the_flags_do_not_name_stays() {
-        assert_eq!(desired(&Wish::default(), "c1", "hello", Some(&there())), there());
+        assert_eq!(desired(&Settings::default(), "c1", "hello", Some(&existing())), existing());
     }
 }

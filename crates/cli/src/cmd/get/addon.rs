@@ -1,4 +1,4 @@
-//! `clusteradm get addon`: the add-ons of the hub, and how they fare on the clusters.
+//! `clusteradm get addon`: the add-ons of the hub, and their state on the clusters.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,10 @@ use crate::{
         Context,
         selection::{ClusterArgs, distinct},
     },
+    console::Console,
     failure::Failure,
     hub,
-    output::{self, Format, table, tree::Node, yaml},
+    output::{Format, table, tree::Node, yaml},
 };
 
 /// Flags of `get addon`.
@@ -36,7 +37,7 @@ pub(crate) struct AddonArgs {
     output: Format,
 }
 
-/// What there is of every add-on on the clusters.
+/// The add-ons on the clusters, and their works.
 #[derive(Default)]
 struct Installed {
     addons: Vec<ManagedClusterAddOn>,
@@ -47,31 +48,32 @@ struct Installed {
 pub(crate) async fn run(args: &AddonArgs, context: &Context) -> Result<(), Failure> {
     let clusters = args.clusters.given()?;
     let names = distinct(&args.names).ok_or_else(|| Failure::new("the name of an add-on cannot be empty"))?;
-    let hub = hub::connect(&context.global).await?;
+    let hub = hub::connect(context).await?;
     let addons = chosen(&hub, &names).await?;
     if addons.is_empty() {
-        eprintln!("no add-ons found");
+        context.note("no add-ons found");
     }
+    let console = &context.environment.console;
     let text = match args.output {
         Format::Yaml => yaml::render(addons)?,
         Format::Table => {
             let installed = list::all::<ManagedClusterAddOn>(&hub, &ListParams::default(), INSTALLED).await?;
-            table(&names_of(&addons), &parsed(installed))
+            table(&names_of(&addons), &list::parse(installed, console))
         }
-        Format::Tree => tree(&names_of(&addons), &installed(&hub, &clusters).await?),
+        Format::Tree => tree(&names_of(&addons), &installed(&hub, &clusters, console).await?),
     };
-    output::print(&text)
+    context.print(&text)
 }
 
 const INSTALLED: &str = "the add-ons of clusters";
 
-/// The add-ons asked for, or all; one that is not there is a failure.
+/// The add-ons asked for, or all. One that does not exist is a failure.
 async fn chosen(hub: &Connection, names: &[String]) -> Result<Vec<DynamicObject>, Failure> {
     let mut addons = list::all::<ClusterManagementAddOn>(hub, &ListParams::default(), "add-ons").await?;
-    let is_there = |name: &String| addons.iter().any(|addon| addon.metadata.name.as_ref() == Some(name));
-    let missing = names.iter().filter(|name| !is_there(name)).map(|name| {
+    let exists = |name: &String| addons.iter().any(|addon| addon.metadata.name.as_ref() == Some(name));
+    let missing = names.iter().filter(|name| !exists(name)).map(|name| {
         Failure::new(format!("there is no add-on {name}: the hub has no ClusterManagementAddOn of that name"))
-            .hint("`clusteradm get addon` lists those there are")
+            .hint("`clusteradm get addon` lists them")
     });
     Failure::all(missing.collect::<Vec<_>>())?;
     if !names.is_empty() {
@@ -81,7 +83,7 @@ async fn chosen(hub: &Connection, names: &[String]) -> Result<Vec<DynamicObject>
 }
 
 /// The add-ons and their works in the namespaces of these clusters, or in all.
-async fn installed(hub: &Connection, clusters: &[String]) -> Result<Installed, Failure> {
+async fn installed(hub: &Connection, clusters: &[String], console: &Console) -> Result<Installed, Failure> {
     let namespaces: Vec<Option<&str>> = match clusters {
         [] => vec![None],
         names => names.iter().map(|name| Some(name.as_str())).collect(),
@@ -89,15 +91,12 @@ async fn installed(hub: &Connection, clusters: &[String]) -> Result<Installed, F
     let (everything, of_addons) = (ListParams::default(), ListParams::default().labels(labels::ADDON_NAME));
     let mut all = Installed::default();
     for namespace in namespaces {
-        all.addons.extend(parsed(list::within::<ManagedClusterAddOn>(hub, namespace, &everything, INSTALLED).await?));
-        let works = list::within::<ManifestWork>(hub, namespace, &of_addons, "the works of add-ons").await?;
-        all.works.extend(works.into_iter().filter_map(list::readable::<ManifestWork>));
+        let addons = list::of_namespace::<ManagedClusterAddOn>(hub, namespace, &everything, INSTALLED).await?;
+        all.addons.extend(list::parse(addons, console));
+        let works = list::of_namespace::<ManifestWork>(hub, namespace, &of_addons, "the works of add-ons").await?;
+        all.works.extend(list::parse(works, console));
     }
     Ok(all)
-}
-
-fn parsed(objects: Vec<DynamicObject>) -> Vec<ManagedClusterAddOn> {
-    objects.into_iter().filter_map(list::readable).collect()
 }
 
 fn names_of(addons: &[DynamicObject]) -> Vec<String> {
@@ -117,12 +116,12 @@ fn tree(names: &[String], installed: &Installed) -> String {
     Node::branch("ClusterManagementAddOn", names.iter().map(addon).collect()).render()
 }
 
-/// How an add-on fares on one cluster.
+/// The state of an add-on on one cluster.
 fn cluster(name: &str, addon: &ManagedClusterAddOn, works: &[ManifestWork]) -> Node {
     let namespace = addon.metadata.namespace.clone().unwrap_or_default();
     let conditions = addon.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let shown = [addon::AVAILABLE, addon::MANIFEST_APPLIED, addon::REGISTRATION_APPLIED];
-    let status = shown.map(|type_| Node::leaf(type_, said(conditions, type_, ["true", "false", "unknown"])));
+    let status = shown.map(|type_| Node::leaf(type_, word(conditions, type_, ["true", "false", "unknown"])));
     let of_addon = works.iter().filter(|work| {
         let label = work.metadata.labels.as_ref().and_then(|labels| labels.get(labels::ADDON_NAME));
         work.metadata.namespace.as_ref() == Some(&namespace) && label.is_some_and(|label| label == name)
@@ -143,11 +142,11 @@ fn resources<'a>(works: impl Iterator<Item = &'a ManifestWork>) -> Vec<Node> {
 fn applied(object: &ManifestCondition) -> Node {
     let (namespace, name) = (&object.resource_meta.namespace, &object.resource_meta.name);
     let full = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-    Node::leaf(&full, said(&object.conditions, manifest::APPLIED, ["applied", "not-applied", "unknown"]))
+    Node::leaf(&full, word(&object.conditions, manifest::APPLIED, ["applied", "not-applied", "unknown"]))
 }
 
 /// The word for a condition that is true, false, or neither.
-fn said(conditions: &[Condition], type_: &str, words: [&'static str; 3]) -> &'static str {
+fn word(conditions: &[Condition], type_: &str, words: [&'static str; 3]) -> &'static str {
     match conditions.iter().find(|condition| condition.type_ == type_).map(|condition| condition.status.as_str()) {
         Some(conditions::status::TRUE) => words[0],
         Some(conditions::status::FALSE) => words[1],

@@ -1,9 +1,9 @@
-//! Objects as they stand on the hub, with fields this version does not know.
+//! Objects as the hub returns them, with fields this version does not know.
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, TypeMeta};
 use serde::de::DeserializeOwned;
 
-use crate::{client::Connection, failure::Failure};
+use crate::{client::Connection, console::Console, failure::Failure};
 
 /// Lists a kind in all namespaces; `what` is its plural for people.
 pub(super) async fn all<K>(hub: &Connection, params: &ListParams, what: &str) -> Result<Vec<DynamicObject>, Failure>
@@ -14,7 +14,7 @@ where
 }
 
 /// Lists a kind in one namespace, or in all when none is given.
-pub(super) async fn within<K>(
+pub(super) async fn of_namespace<K>(
     hub: &Connection,
     namespace: Option<&str>,
     params: &ListParams,
@@ -49,21 +49,48 @@ async fn of(
     Ok(list.items.into_iter().map(|object| DynamicObject { types: Some(types.clone()), ..object }).collect())
 }
 
-/// One malformed object does not hide the others.
-pub(super) fn readable<K>(object: DynamicObject) -> Option<K>
+/// The objects as values of their type. A malformed one is left out, with a warning.
+pub(super) fn parse<K>(objects: Vec<DynamicObject>, console: &Console) -> Vec<K>
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let name = full_name(&object);
-    object
-        .try_parse()
-        .inspect_err(|error| {
-            eprintln!("warning: {} {name} is left out: it cannot be read: {error}", K::kind(&()));
-        })
-        .ok()
+    let parse = |object: DynamicObject| {
+        let name = full_name(&object);
+        let malformed =
+            |error: &_| console.warn(&format!("{} {name} is left out: it is malformed: {error}", K::kind(&())));
+        object.try_parse().inspect_err(malformed).ok()
+    };
+    objects.into_iter().filter_map(parse).collect()
 }
 
 fn full_name(object: &DynamicObject) -> String {
     let name = object.metadata.name.clone().unwrap_or_default();
     object.metadata.namespace.as_ref().map_or(name.clone(), |namespace| format!("{namespace}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::cluster::v1::ManagedCluster;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cluster(name: &str, accepts: &Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": { "name": name }, "spec": { "hubAcceptsClient": accepts },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_malformed_object_is_left_out_with_a_warning_and_the_others_are_shown() {
+        let (console, captured) = Console::captured();
+        let objects = vec![cluster("broken", &json!("perhaps")), cluster("whole", &json!(true))];
+        let names: Vec<_> =
+            parse::<ManagedCluster>(objects, &console).iter().map(|it| it.metadata.name.clone()).collect();
+        assert_eq!(names, [Some("whole".to_owned())]);
+        let text = captured.stderr();
+        assert!(text.starts_with("warning: ManagedCluster broken is left out: it is malformed: "), "{text}");
+    }
 }

@@ -1,10 +1,10 @@
-//! `clusteradm get placements`: the placements of the hub, and the clusters that they chose.
+//! `clusteradm get placements`: the placements of the hub, and the clusters that they selected.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use ocm_api::{
     cluster::v1beta1::{Placement, PlacementDecision},
     conditions, labels,
@@ -16,7 +16,7 @@ use crate::{
     cmd::Context,
     failure::Failure,
     hub,
-    output::{self, Format, table, tree::Node, yaml},
+    output::{Format, table, tree::Node, yaml},
 };
 
 /// Flags of `get placements`.
@@ -33,39 +33,47 @@ pub(crate) struct PlacementsArgs {
 }
 
 /// The clusters of each placement, by namespace and name.
-type Chosen = BTreeMap<(String, String), Vec<String>>;
+type Selected = BTreeMap<(String, String), Vec<String>>;
 
 /// Runs the command.
 pub(crate) async fn run(args: &PlacementsArgs, context: &Context) -> Result<(), Failure> {
-    let hub = hub::connect(&context.global).await?;
+    let hub = hub::connect(context).await?;
     let (namespace, everything) = (args.namespace.as_deref(), ListParams::default());
     let named = match &args.name {
         Some(name) => everything.clone().fields(&format!("metadata.name={name}")),
         None => everything.clone(),
     };
-    let placements = list::within::<Placement>(&hub, namespace, &named, "placements").await?;
+    let placements = list::of_namespace::<Placement>(&hub, namespace, &named, "placements").await?;
     if placements.is_empty() {
-        not_found(args)?;
+        not_found(args, context)?;
     }
-    let chosen = if args.output == Format::Tree && !placements.is_empty() {
+    let console = &context.environment.console;
+    let selected = if args.output == Format::Tree && !placements.is_empty() {
         let decisions = decisions_of(args.name.as_deref());
-        chosen(list::within::<PlacementDecision>(&hub, namespace, &decisions, "placement decisions").await?)
+        let decisions =
+            list::of_namespace::<PlacementDecision>(&hub, namespace, &decisions, "placement decisions").await?;
+        selected(list::parse(decisions, console))
     } else {
-        Chosen::new()
+        Selected::new()
     };
-    output::print(&render(args.output, placements, &chosen)?)
+    let text = match args.output {
+        Format::Yaml => yaml::render(placements)?,
+        Format::Table => table(&list::parse(placements, console)),
+        Format::Tree => tree(&list::parse(placements, console), &selected),
+    };
+    context.print(&text)
 }
 
-/// None at all is no failure, but that one asked for by name is missing is.
-fn not_found(args: &PlacementsArgs) -> Result<(), Failure> {
+/// To find none is a failure only if one was asked for by name.
+fn not_found(args: &PlacementsArgs, context: &Context) -> Result<(), Failure> {
     let place = args.namespace.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
     match &args.name {
         None => {
-            eprintln!("no placements found{place}");
+            context.note(&format!("no placements found{place}"));
             Ok(())
         }
         Some(name) => Err(Failure::new(format!("there is no placement {name}{place}"))
-            .hint("`clusteradm get placements` lists those there are, in all namespaces")),
+            .hint("`clusteradm get placements` lists those of all namespaces")),
     }
 }
 
@@ -76,29 +84,26 @@ fn decisions_of(placement: Option<&str>) -> ListParams {
     ListParams::default().labels(named.as_deref().unwrap_or(labels::PLACEMENT))
 }
 
-/// A placement's clusters stand in as many decisions as it takes, numbered from 1.
-fn chosen(mut decisions: Vec<DynamicObject>) -> Chosen {
-    let name = |decision: &DynamicObject| decision.metadata.name.clone().unwrap_or_default();
+/// A placement's clusters are in one or more decisions, numbered from 1.
+fn selected(mut decisions: Vec<PlacementDecision>) -> Selected {
+    let name = |decision: &PlacementDecision| decision.metadata.name.clone().unwrap_or_default();
     decisions.sort_by_cached_key(|decision| (name(decision).len(), name(decision)));
-    let mut chosen = Chosen::new();
-    for decision in decisions.into_iter().filter_map(list::readable::<PlacementDecision>) {
+    let mut selected = Selected::new();
+    for decision in decisions {
         let placement = decision.metadata.labels.unwrap_or_default().remove(labels::PLACEMENT).unwrap_or_default();
         let key = (decision.metadata.namespace.unwrap_or_default(), placement);
         let clusters = decision.status.unwrap_or_default().decisions.into_iter().map(|decision| decision.cluster_name);
-        chosen.entry(key).or_default().extend(clusters);
+        selected.entry(key).or_default().extend(clusters);
     }
-    chosen
+    selected
 }
 
-fn render(format: Format, objects: Vec<DynamicObject>, chosen: &Chosen) -> Result<String, Failure> {
-    if format == Format::Yaml {
-        return yaml::render(objects);
-    }
-    let placements: Vec<Placement> = objects.into_iter().filter_map(list::readable::<Placement>).collect();
-    Ok(match format {
-        Format::Table => table::render(HEADINGS, placements.iter().map(cells)),
-        _ => Node::branch("Placement", placements.iter().map(|placement| node(placement, chosen)).collect()).render(),
-    })
+fn table(placements: &[Placement]) -> String {
+    table::render(HEADINGS, placements.iter().map(cells))
+}
+
+fn tree(placements: &[Placement], selected: &Selected) -> String {
+    Node::branch("Placement", placements.iter().map(|placement| node(placement, selected)).collect()).render()
 }
 
 const HEADINGS: [&str; 4] = ["Name", "Status", "Reason", "SelectedClusters"];
@@ -113,7 +118,7 @@ fn cells(placement: &Placement) -> [String; 4] {
     ]
 }
 
-fn node(placement: &Placement, chosen: &Chosen) -> Node {
+fn node(placement: &Placement, selected: &Selected) -> Node {
     let (name, namespace) = (&placement.metadata.name, &placement.metadata.namespace);
     let (name, namespace) = (name.clone().unwrap_or_default(), namespace.clone().unwrap_or_default());
     let status =
@@ -122,7 +127,7 @@ fn node(placement: &Placement, chosen: &Chosen) -> Node {
         Node::leaf("PlacementConditionSatisfied", status(conditions::placement::SATISFIED)),
         Node::leaf("PlacementConditionMisconfigured", status(conditions::placement::MISCONFIGURED)),
     ];
-    let clusters = chosen.get(&(namespace.clone(), name.clone())).map(|names| names.join(", ")).unwrap_or_default();
+    let clusters = selected.get(&(namespace.clone(), name.clone())).map(|names| names.join(", ")).unwrap_or_default();
     let status =
         vec![Node::leaf("NumberOfSelectedClusters", &count(placement)), Node::branch("Conditions", conditions)];
     Node::branch(
@@ -150,16 +155,15 @@ mod tests {
 
     use super::*;
 
-    fn object(kind: &str, name: &str, more: &Value) -> DynamicObject {
+    fn object<K: serde::de::DeserializeOwned>(name: &str, more: &Value) -> K {
         let mut object = json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": kind,
             "metadata": { "name": name, "namespace": "fleet", "labels": { labels::PLACEMENT: "prod" } },
         });
         object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(object).unwrap()
     }
 
-    fn placement() -> DynamicObject {
+    fn placement() -> Placement {
         let satisfied = json!({
             "type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled", "message": "",
             "lastTransitionTime": "2026-11-21T10:00:00Z",
@@ -168,28 +172,28 @@ mod tests {
         misconfigured["type"] = json!("PlacementMisconfigured");
         misconfigured["status"] = json!("False");
         let status = json!({ "numberOfSelectedClusters": 2, "conditions": [satisfied, misconfigured] });
-        object("Placement", "prod", &json!({ "spec": { "clusterSets": ["a", "b"] }, "status": status }))
+        object("prod", &json!({ "spec": { "clusterSets": ["a", "b"] }, "status": status }))
     }
 
-    fn decision(number: usize, cluster: &str) -> DynamicObject {
+    fn decision(number: usize, cluster: &str) -> PlacementDecision {
         let status = json!({ "decisions": [{ "clusterName": cluster, "reason": "" }] });
-        object("PlacementDecision", &format!("prod-decision-{number}"), &json!({ "status": status }))
+        object(&format!("prod-decision-{number}"), &json!({ "status": status }))
     }
 
     #[test]
     fn a_table_has_a_line_for_each_placement() {
-        let new = object("Placement", "new", &json!({}));
+        let new = object("new", &json!({ "spec": {} }));
         let expected = "\
 NAME   STATUS   REASON                  SELECTEDCLUSTERS
 prod   True     AllDecisionsScheduled   2
 new
 ";
-        assert_eq!(render(Format::Table, vec![placement(), new], &Chosen::new()).unwrap(), expected);
+        assert_eq!(table(&[placement(), new]), expected);
     }
 
     #[test]
     fn a_tree_shows_the_clusters_of_all_decisions() {
-        let chosen = chosen(vec![decision(1, "c1"), decision(2, "c2")]);
+        let selected = selected(vec![decision(1, "c1"), decision(2, "c2")]);
         let expected = "\
 <Placement>
 └── <prod>
@@ -202,13 +206,13 @@ new
     │       └── <PlacementConditionMisconfigured> False
     └── <PlacementDecision> c1, c2
 ";
-        assert_eq!(render(Format::Tree, vec![placement()], &chosen).unwrap(), expected);
+        assert_eq!(tree(&[placement()], &selected), expected);
     }
 
     #[test]
     fn clusters_come_in_the_order_of_the_decisions_numbers() {
-        let chosen = chosen(vec![decision(1, "c1"), decision(10, "c10"), decision(2, "c2")]);
-        let tree = render(Format::Tree, vec![placement()], &chosen).unwrap();
+        let selected = selected(vec![decision(1, "c1"), decision(10, "c10"), decision(2, "c2")]);
+        let tree = tree(&[placement()], &selected);
         assert!(tree.contains("<PlacementDecision> c1, c2, c10"), "{tree}");
     }
 
@@ -224,7 +228,7 @@ new
     fn decisions_of_another_namespace_do_not_count() {
         let mut elsewhere = decision(1, "c9");
         elsewhere.metadata.namespace = Some("other".to_owned());
-        let tree = render(Format::Tree, vec![placement()], &chosen(vec![elsewhere])).unwrap();
+        let tree = tree(&[placement()], &selected(vec![elsewhere]));
         assert!(!tree.contains("c9"), "{tree}");
     }
 }

@@ -1,11 +1,6 @@
 //! `clusteradm get token`: a token that agents can register with, and the join command that uses it.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::{
@@ -16,9 +11,9 @@ use kube::api::{Api, PostParams};
 use ocm_api::{namespaces, rbac};
 use serde_json::json;
 
-use crate::{client::Connection, cmd::Context, failure::Failure, hub, output};
+use crate::{client::Connection, cmd::Context, failure::Failure, hub, output::secret_file};
 
-/// How long the token of a service account is good for.
+/// How long the token of a service account is valid.
 const VALID_SECONDS: i64 = 3600;
 const BOOTSTRAP_TOKEN_NAMESPACE: &str = "kube-system";
 const BOOTSTRAP_TOKEN_SECRET: &str = "bootstrap-token-ocmhub";
@@ -27,14 +22,14 @@ const BOOTSTRAP_TOKEN_SECRET: &str = "bootstrap-token-ocmhub";
 #[derive(Args, Debug)]
 pub(crate) struct TokenArgs {
     /// Show the Kubernetes bootstrap token in secret kube-system/bootstrap-token-ocmhub, instead of asking for a token of
-    /// service account open-cluster-management/agent-registration-bootstrap, which is good for one hour
+    /// service account open-cluster-management/agent-registration-bootstrap, which is valid for one hour
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     use_bootstrap_token: bool,
     /// Form of the output
     #[arg(short, long, value_enum, default_value_t = TokenFormat::Text)]
     output: TokenFormat,
-    /// Write the output to this file as well; only its owner may read it
+    /// Write the output to this file as well, which only its owner may read
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
 }
@@ -50,8 +45,8 @@ enum TokenFormat {
 /// Runs the command.
 pub(crate) async fn run(args: &TokenArgs, context: &Context) -> Result<(), Failure> {
     context.announce_dry_run("get token");
-    let hub = hub::connect(&context.global).await?;
-    let Some(token) = token(&hub, args.use_bootstrap_token, context.global.dry_run).await? else {
+    let hub = hub::connect(context).await?;
+    let Some(token) = token(&hub, args.use_bootstrap_token, context).await? else {
         return Ok(());
     };
     let text = match args.output {
@@ -59,17 +54,18 @@ pub(crate) async fn run(args: &TokenArgs, context: &Context) -> Result<(), Failu
         TokenFormat::Json => json(&token, &hub.server),
     };
     if let Some(file) = args.output_file.as_deref().filter(|_| !context.global.dry_run) {
-        write(file, &text).map_err(|error| Failure::new(format!("failed to write {}: {error}", file.display())))?;
+        secret_file::write(file, &text)
+            .map_err(|error| Failure::new(format!("failed to write {}: {error}", file.display())))?;
     }
-    output::print(&text)
+    context.print(&text)
 }
 
-async fn token(hub: &Connection, use_bootstrap_token: bool, dry_run: bool) -> Result<Option<String>, Failure> {
+async fn token(hub: &Connection, use_bootstrap_token: bool, context: &Context) -> Result<Option<String>, Failure> {
     if use_bootstrap_token {
         bootstrap_token(hub).await.map(Some)
-    } else if dry_run {
+    } else if context.global.dry_run {
         require_service_account(hub).await?;
-        eprintln!("would ask for a token of service account {}", service_account());
+        context.note(&format!("would ask for a token of service account {}", service_account()));
         Ok(None)
     } else {
         service_account_token(hub).await.map(Some)
@@ -142,11 +138,6 @@ fn text(header: &str, token: &str, server: &str) -> String {
 
 fn json(token: &str, server: &str) -> String {
     format!("{}\n", json!({ "hub-token": token, "hub-apiserver": server }))
-}
-
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
