@@ -23,11 +23,12 @@ mod reloading;
 mod retry;
 #[cfg(test)]
 mod testing;
+mod token_file;
 mod transport;
 mod verifier;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     task::{Context as Task, Poll},
     time::Duration,
@@ -102,6 +103,14 @@ pub enum ClientError {
     Proxy {
         /// The proxy as given, without the password.
         proxy: String,
+    },
+    /// The file with the token cannot be used.
+    #[error("failed to read a token from {path}: {problem}")]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
     /// An exec plugin gave out no credential.
     #[error(transparent)]

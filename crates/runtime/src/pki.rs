@@ -1,9 +1,12 @@
 //! Keys, certificate signing requests and certificates.
 //!
-//! What comes from the other side (requests, certificates) is parsed here and nowhere else.
+//! What others send (requests, certificates) is parsed here and nowhere else.
 
 mod certificate;
 mod request;
+mod self_signed;
 
 pub use certificate::{Bundle, CertificateError};
 pub use request::{PrivateKey, RequestError, Subject, parse_request};
+pub use self_signed::SelfSignedError;
+pub(crate) use self_signed::self_signed;

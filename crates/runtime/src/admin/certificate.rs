@@ -6,8 +6,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use jiff::{Timestamp, tz::TimeZone};
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use jiff::{SignedDuration, Timestamp};
 use rustls::{
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
@@ -16,10 +15,15 @@ use rustls::{
 };
 use tracing::{info, warn};
 
-use crate::error::chain;
+use crate::{
+    error::chain,
+    pki::{self, SelfSignedError},
+};
 
 /// How long a certificate made here holds. No process lives that long, and nobody trusts it anyway.
-const YEARS: i32 = 10;
+const YEARS: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
+/// Clocks differ: it holds from a day before it was made.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +61,7 @@ pub enum CertificateError {
     },
     /// None could be made.
     #[error("failed to make a certificate")]
-    Make(#[from] rcgen::Error),
+    Make(#[from] SelfSignedError),
     /// The one that was made cannot be used.
     #[error("failed to use the certificate made here")]
     Made(#[source] rustls::Error),
@@ -151,23 +155,11 @@ fn parse(certificate: &Path, key: &Path, content: &Content) -> Result<CertifiedK
 }
 
 fn self_signed(host: &str, now: Timestamp) -> Result<CertifiedKey, CertificateError> {
-    let names = ["localhost", "127.0.0.1", "::1", host].map(str::to_owned);
-    // What is no name of a host is left out.
-    let mut params = CertificateParams::new(names.to_vec()).or_else(|_| CertificateParams::new(&names[..3]))?;
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, if host.is_empty() { "localhost" } else { host });
-    let today = now.to_zoned(TimeZone::UTC).date().saturating_sub(jiff::Span::new().days(1));
-    let date = |years: i32| {
-        let (month, day) = (today.month().unsigned_abs(), today.day().unsigned_abs());
-        // There is a 28th every year.
-        rcgen::date_time_ymd(i32::from(today.year()) + years, month, day.min(28))
-    };
-    (params.not_before, params.not_after) = (date(0), date(YEARS));
-    let key = KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
-    let private = PrivateKeyDer::try_from(key.serialize_der()).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
-    CertifiedKey::from_der(vec![certificate.der().clone()], private, &aws_lc_rs::default_provider())
-        .map_err(CertificateError::Made)
+    let names = ["localhost", "127.0.0.1", "::1", host];
+    let name = if host.is_empty() { names[0] } else { host };
+    let dates = [now - DAY, now + YEARS];
+    let (certificate, key) = pki::self_signed(name, &names, dates)?;
+    CertifiedKey::from_der(vec![certificate], key, &aws_lc_rs::default_provider()).map_err(CertificateError::Made)
 }
 
 #[cfg(test)]

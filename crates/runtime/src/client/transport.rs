@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
-use http::{Request, Response};
+use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Bytes};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -22,13 +22,17 @@ use kube::{
 };
 use rustls::{ClientConfig, sign::SingleCertAndKey};
 use tokio::sync::Mutex;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, util::BoxCloneSyncService};
+use tower::{
+    BoxError, Service, ServiceBuilder, ServiceExt as _,
+    util::{BoxCloneSyncService, MapRequestLayer},
+};
 use tracing::warn;
 
 use super::{
     AnswerBody, ClientError,
     exec::{Credential, Plugin},
     proxy::{Proxy, ProxyConnector},
+    token_file::TokenFile,
     verifier,
 };
 use crate::{Clock, error::chain};
@@ -69,9 +73,8 @@ impl Transport {
     pub(super) fn new(config: &Config, clock: &Clock) -> Result<Self, ClientError> {
         let mut config = config.clone();
         let plugin = Plugin::take(&mut config.auth_info);
-        let now = clock.now();
         // Built with a plugin as well, since what is wrong with the configuration is to be known at once.
-        let session = Session::new(&config, Credential::default(), now)?;
+        let session = Session::new(&config, Credential::default(), clock)?;
         let session = ArcSwapOption::new(plugin.is_none().then(|| Arc::new(session)));
         Ok(Self { config, plugin, clock: clock.clone(), session, failure: Mutex::default() })
     }
@@ -125,7 +128,7 @@ impl Transport {
         let recent = failure.as_ref().filter(|(at, _)| now < *at + PAUSE).map(|(_, error)| error.clone());
         let renewed = match recent.clone() {
             Some(error) => Err(error),
-            None => self.run_plugin(now).await,
+            None => self.run_plugin().await,
         };
         match renewed {
             Ok(session) => {
@@ -140,12 +143,12 @@ impl Transport {
         }
     }
 
-    async fn run_plugin(&self, now: Timestamp) -> Result<Arc<Session>, ClientError> {
+    async fn run_plugin(&self) -> Result<Arc<Session>, ClientError> {
         let credential = match &self.plugin {
             Some(plugin) => plugin.run().await.map_err(|error| ClientError::Plugin(Arc::new(error)))?,
             None => Credential::default(),
         };
-        Session::new(&self.config, credential, now).map(Arc::new)
+        Session::new(&self.config, credential, &self.clock).map(Arc::new)
     }
 }
 
@@ -154,19 +157,20 @@ impl Session {
         now >= self.since + PAUSE && self.expires.is_some_and(|expires| now + AHEAD >= expires)
     }
 
-    fn new(config: &Config, credential: Credential, now: Timestamp) -> Result<Self, ClientError> {
+    fn new(config: &Config, credential: Credential, clock: &Clock) -> Result<Self, ClientError> {
         let Credential { token, identity, expires } = credential;
         let mut config = config.clone();
         config.auth_info.token = token.map(Into::into).or(config.auth_info.token);
+        let token_file = TokenFile::take(&mut config.auth_info, clock)?;
         let mut tls = client_tls(&config)?;
         if let Some(identity) = identity {
             tls.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(identity));
         }
         let http = match proxy(&config)? {
-            None => layered(&config, https(&config, tls, tcp())?)?,
-            Some(proxy) => layered(&config, https(&config, tls, proxy)?)?,
+            None => layered(&config, token_file, https(&config, tls, tcp())?)?,
+            Some(proxy) => layered(&config, token_file, https(&config, tls, proxy)?)?,
         };
-        Ok(Self { http, since: now, expires })
+        Ok(Self { http, since: clock.now(), expires })
     }
 }
 
@@ -225,7 +229,7 @@ fn https<C>(config: &Config, tls: ClientConfig, transport: C) -> Result<HttpsCon
     Ok(builder.enable_all_versions().wrap_connector(transport))
 }
 
-fn layered<C>(config: &Config, connector: C) -> Result<HttpService, ClientError>
+fn layered<C>(config: &Config, token_file: Option<TokenFile>, connector: C) -> Result<HttpService, ClientError>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
@@ -240,10 +244,19 @@ where
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(credentials(config))?)
+        .option_layer(token_file.map(authorization_from))
         .layer(config.extra_headers_layer().map_err(credentials(config))?)
         .map_err(BoxError::from)
         .service(http);
     Ok(boxed(service))
+}
+
+fn authorization_from(file: TokenFile) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone> {
+    let file = Arc::new(file);
+    MapRequestLayer::new(move |mut request: Request<Body>| {
+        request.headers_mut().insert(AUTHORIZATION, file.authorization());
+        request
+    })
 }
 
 pub(super) fn boxed<S, B>(service: S) -> HttpService

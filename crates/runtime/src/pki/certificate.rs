@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use p256::{PublicKey, SecretKey, elliptic_curve::sec1::ToEncodedPoint as _};
-use x509_parser::{certificate::X509Certificate, prelude::FromDer as _};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use x509_cert::{Certificate as X509Certificate, der::Decode as _, time::Time};
 
 use super::request::{Subject, subject_of};
 
@@ -41,14 +42,9 @@ impl Bundle {
     /// [`CertificateError::Empty`] and [`CertificateError::Malformed`].
     pub fn parse(pem: &[u8]) -> Result<Self, CertificateError> {
         let malformed = |error: &dyn ToString| CertificateError::Malformed(error.to_string());
-        let mut certificates = Vec::new();
-        for block in x509_parser::pem::Pem::iter_from_buffer(pem) {
-            let block = block.map_err(|error| malformed(&error))?;
-            if block.label == "CERTIFICATE" {
-                let (_, parsed) = X509Certificate::from_der(&block.contents).map_err(|error| malformed(&error))?;
-                certificates.push(Certificate::from_x509(&parsed)?);
-            }
-        }
+        let blocks = CertificateDer::pem_slice_iter(pem);
+        let certificates = blocks.map(|der| Certificate::parse(&der.map_err(|error| malformed(&error))?));
+        let certificates = certificates.collect::<Result<Vec<_>, _>>()?;
         if certificates.is_empty() { Err(CertificateError::Empty) } else { Ok(Self { certificates }) }
     }
 
@@ -104,16 +100,15 @@ impl Bundle {
 }
 
 impl Certificate {
-    fn from_x509(parsed: &X509Certificate<'_>) -> Result<Self, CertificateError> {
+    fn parse(der: &[u8]) -> Result<Self, CertificateError> {
         let malformed = |what: &str| CertificateError::Malformed(what.into());
-        let time = |at: x509_parser::time::ASN1Time| {
-            Timestamp::from_second(at.timestamp()).map_err(|_| malformed("its validity is out of range"))
-        };
+        let parsed = X509Certificate::from_der(der).map_err(|error| malformed(&error.to_string()))?;
+        let parsed = parsed.tbs_certificate;
         Ok(Self {
-            subject: subject_of(parsed.subject()).ok_or_else(|| malformed("a name in its subject is not text"))?,
-            not_before: time(parsed.validity().not_before)?,
-            not_after: time(parsed.validity().not_after)?,
-            public_key: parsed.public_key().subject_public_key.data.to_vec(),
+            subject: subject_of(&parsed.subject).ok_or_else(|| malformed("a name in its subject is not text"))?,
+            not_before: timestamp(parsed.validity.not_before)?,
+            not_after: timestamp(parsed.validity.not_after)?,
+            public_key: parsed.subject_public_key_info.subject_public_key.raw_bytes().to_vec(),
         })
     }
 
@@ -121,6 +116,12 @@ impl Certificate {
         PublicKey::from_sec1_bytes(&self.public_key)
             .is_ok_and(|key| key.to_encoded_point(false).as_bytes() == uncompressed_point)
     }
+}
+
+fn timestamp(time: Time) -> Result<Timestamp, CertificateError> {
+    let since = jiff::SignedDuration::try_from(time.to_unix_duration()).ok();
+    let time = since.and_then(|since| Timestamp::from_duration(since).ok());
+    time.ok_or_else(|| CertificateError::Malformed("its validity is out of range".into()))
 }
 
 #[cfg(test)]

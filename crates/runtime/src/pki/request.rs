@@ -8,18 +8,19 @@ use p256::{
     elliptic_curve::{rand_core::OsRng, sec1::ToEncodedPoint as _},
     pkcs8::{AssociatedOid as _, LineEnding},
 };
+use rustls::pki_types::{CertificateSigningRequestDer, pem::PemObject as _};
 use sec1::{EcParameters, EcPrivateKey};
 use x509_cert::{
     attr::{AttributeTypeAndValue, AttributeValue},
     builder::{Builder as _, RequestBuilder},
     der::{
-        EncodePem as _,
+        Decode as _, EncodePem as _, Tag, Tagged as _,
         asn1::{Ia5String, ObjectIdentifier, SetOfVec, Utf8StringRef},
     },
     ext::pkix::{SubjectAltName, name::GeneralName},
     name::{RdnSequence, RelativeDistinguishedName},
+    request::CertReq,
 };
-use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer as _};
 
 const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
 const ORGANIZATIONAL_UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
@@ -74,7 +75,7 @@ impl Subject {
     }
 
     /// The subject as OCM's agents write it: all groups in one relative name, then all units, then the user.
-    fn to_name(&self) -> Result<RdnSequence, x509_cert::der::Error> {
+    pub(super) fn to_name(&self) -> Result<RdnSequence, x509_cert::der::Error> {
         let user = std::slice::from_ref(&self.common_name);
         let parts = [
             (ORGANIZATION, &*self.organizations),
@@ -169,14 +170,9 @@ pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
     if count_blocks(pem) > 1 {
         return Err(RequestError::SeveralBlocks);
     }
-    let (_, block) = x509_parser::pem::parse_x509_pem(pem).map_err(|_| RequestError::NotPem)?;
-    if block.label != "CERTIFICATE REQUEST" {
-        return Err(RequestError::NotPem);
-    }
-    let malformed = |error: x509_parser::nom::Err<_>| RequestError::Malformed(error.to_string());
-    let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(malformed)?;
-    subject_of(&request.certification_request_info.subject)
-        .ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
+    let der = CertificateSigningRequestDer::from_pem_slice(pem).map_err(|_| RequestError::NotPem)?;
+    let request = CertReq::from_der(&der).map_err(|error| RequestError::Malformed(error.to_string()))?;
+    subject_of(&request.info.subject).ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
 }
 
 /// Readers of PEM differ in which malformed blocks they skip. With a single one, whoever signs cannot
@@ -187,21 +183,30 @@ fn count_blocks(pem: &[u8]) -> usize {
 }
 
 /// `None` when a value is not text: a name that cannot be read must not be taken for one that can.
-pub(super) fn subject_of(name: &x509_parser::x509::X509Name<'_>) -> Option<Subject> {
-    let all = |values: Vec<&x509_parser::x509::AttributeTypeAndValue<'_>>| {
-        values.into_iter().map(|value| value.as_str().ok().map(str::to_owned)).collect::<Option<Vec<_>>>()
+pub(super) fn subject_of(name: &RdnSequence) -> Option<Subject> {
+    let all = |oid| {
+        let attributes = name.0.iter().flat_map(|relative| relative.0.iter());
+        attributes.filter(|attribute| attribute.oid == oid).map(text).collect::<Option<Vec<_>>>()
     };
-    let mut common_names = all(name.iter_common_name().collect())?;
     Some(Subject {
         // As Go's crypto/x509, which decides on the other side: of several common names the last.
-        common_name: common_names.pop().unwrap_or_default(),
-        organizations: all(name.iter_organization().collect())?,
-        organizational_units: all(name.iter_organizational_unit().collect())?,
+        common_name: all(COMMON_NAME)?.pop().unwrap_or_default(),
+        organizations: all(ORGANIZATION)?,
+        organizational_units: all(ORGANIZATIONAL_UNIT)?,
     })
+}
+
+/// The kinds of strings that Go reads, but for those in other encodings than UTF-8.
+fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
+    let kinds = [Tag::Utf8String, Tag::PrintableString, Tag::Ia5String, Tag::NumericString];
+    let is_text = kinds.contains(&attribute.value.tag());
+    String::from_utf8(attribute.value.value().to_vec()).ok().filter(|_| is_text)
 }
 
 #[cfg(test)]
 mod tests {
+    use rustls::pki_types::PrivateSec1KeyDer;
+
     use super::*;
 
     fn subject() -> Subject {
@@ -232,7 +237,7 @@ mod tests {
         let names = ["hello.addon.open-cluster-management.io".to_owned()];
         let pem = PrivateKey::generate().request_with_names(&subject, &names).unwrap();
         assert!(parse_request(pem.as_bytes()).unwrap().is_same_as(&subject));
-        let der = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents;
+        let der = CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).unwrap();
         assert!(der.windows(names[0].len()).any(|window| window == names[0].as_bytes()), "the DNS name is missing");
     }
 
@@ -244,7 +249,8 @@ mod tests {
         let read = SecretKey::from_sec1_pem(&pem).unwrap();
         assert_eq!(read.public_key(), key.0.public_key());
         // Object identifier 1.2.840.10045.3.1.7, P-256.
-        let der = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents;
+        let der = PrivateSec1KeyDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let der = der.secret_sec1_der();
         let curve = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
         assert!(der.windows(curve.len()).any(|window| window == curve), "the key does not name its curve");
     }
@@ -258,6 +264,26 @@ mod tests {
         assert!(matches!(parse_request(other), Err(RequestError::NotPem)));
         let empty = b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
         assert!(matches!(parse_request(empty), Err(RequestError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_name_that_is_not_text_is_refused() {
+        let key = PrivateKey::generate();
+        let request = |tag, value: &[u8]| {
+            let value = AttributeValue::new(tag, value).unwrap();
+            let name = SetOfVec::try_from([AttributeTypeAndValue { oid: ORGANIZATION, value }]).unwrap();
+            let signer = SigningKey::from(&key.0);
+            let builder = RequestBuilder::new(RdnSequence(vec![RelativeDistinguishedName(name)]), &signer).unwrap();
+            parse_request(builder.build::<DerSignature>().unwrap().to_pem(LineEnding::LF).unwrap().as_bytes())
+        };
+        for tag in [Tag::Utf8String, Tag::PrintableString] {
+            assert_eq!(request(tag, b"group").unwrap().organizations, ["group"]);
+        }
+        for (tag, value) in
+            [(Tag::Utf8String, &b"\xff"[..]), (Tag::OctetString, b"group"), (Tag::TeletexString, b"group")]
+        {
+            assert!(matches!(request(tag, value), Err(RequestError::Malformed(_))), "{tag}");
+        }
     }
 
     #[test]
