@@ -53,11 +53,11 @@ fn refuse(endpoint: &Endpoint, error: &ClientError, problem: &str) {
         ClientError::OtherServer { .. } => {
             error!(credentials, %server, error = problem, "refused new credentials, going on with the old ones");
         }
-        ClientError::Kubeconfig(cause) if cause.is_missing_context() => error!(
-            credentials, %server, error = problem,
-            "the kubeconfig no longer has the context that this process was started with, going on with the old \
-             credentials; put the context back, or restart the process to use another one"
-        ),
+        ClientError::Kubeconfig(cause) if cause.is_missing_context() => {
+            error!(credentials, %server, error = problem,
+                "the kubeconfig no longer has the context that this process was started with, going on with the old \
+                 credentials; put the context back, or restart the process to use another one");
+        }
         // Files that are being replaced may not fit each other yet.
         _ => {
             warn!(credentials, %server, error = problem, "cannot use the new credentials yet, going on with the old ones")

@@ -125,20 +125,22 @@ impl Transport {
         if let Some(current) = current.filter(|current| due.as_ref().is_none_or(|due| !Arc::ptr_eq(due, current))) {
             return Ok(current);
         }
-        let recent = failure.as_ref().filter(|(at, _)| now < *at + PAUSE).map(|(_, error)| error.clone());
-        let renewed = match recent.clone() {
-            Some(error) => Err(error),
-            None => self.run_plugin().await,
-        };
-        match renewed {
+        if let Some((at, error)) = &*failure
+            && now < *at + PAUSE
+        {
+            return usable(due, now).ok_or_else(|| error.clone());
+        }
+        match self.run_plugin().await {
             Ok(session) => {
                 *failure = None;
                 self.session.store(Some(session.clone()));
                 Ok(session)
             }
             Err(error) => {
-                *failure = failure.take().filter(|_| recent.is_some()).or(Some((now, error.clone())));
-                usable(due, now, recent.is_none(), error)
+                *failure = Some((now, error.clone()));
+                let Some(old) = usable(due, now) else { return Err(error) };
+                warn!(error = %chain(&error), "failed to renew the credentials, going on with the old ones until they expire");
+                Ok(old)
             }
         }
     }
@@ -174,18 +176,9 @@ impl Session {
     }
 }
 
-/// The old credential while it can be used, which is the reason to renew it ahead of time.
-fn usable(
-    due: Option<Arc<Session>>,
-    now: Timestamp,
-    is_new: bool,
-    error: ClientError,
-) -> Result<Arc<Session>, ClientError> {
-    let usable = due.filter(|due| due.expires.is_none_or(|expires| now < expires)).ok_or_else(|| error.clone())?;
-    if is_new {
-        warn!(error = %chain(&error), "failed to renew the credentials, going on with the old ones until they expire");
-    }
-    Ok(usable)
+/// The old credential, until it expires: that is why it is renewed ahead of time.
+fn usable(due: Option<Arc<Session>>, now: Timestamp) -> Option<Arc<Session>> {
+    due.filter(|due| due.expires.is_none_or(|expires| now < expires))
 }
 
 fn tcp() -> HttpConnector {
