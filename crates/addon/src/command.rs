@@ -239,11 +239,11 @@ impl AgentArgs {
         let namespace = namespace.unwrap_or_else(|| AGENT_ADDON.to_owned());
         let client = managed.client(addon)?;
         let find_owner = async || {
-            process::reach(&managed, addon).await?;
+            process::check_connection(&managed, addon).await?;
             Ok(account::of(&client, &namespace).await?)
         };
         let Some(owner) = until_answered(context, "the managed cluster", find_owner).await else { return Ok(None) };
-        let reach_hub = async || Ok(process::reach(&hub, addon).await?);
+        let reach_hub = async || Ok(process::check_connection(&hub, addon).await?);
         let Some(()) = until_answered(context, "the hub", reach_hub).await else { return Ok(None) };
         Ok(Some(Agent {
             hub: hub.client(addon)?,
@@ -289,7 +289,7 @@ async fn until_answered<T>(
 /// Connects to a cluster, and checks that it answers. Credentials from files are followed.
 async fn connect(context: &Context, path: Option<&Path>, user_agent: &str) -> Result<Endpoint, AddonError> {
     let endpoint = Endpoint::load(context, path)?.reloading(context);
-    process::reach(&endpoint, user_agent).await?;
+    process::check_connection(&endpoint, user_agent).await?;
     Ok(endpoint)
 }
 

@@ -262,7 +262,7 @@ impl Endpoint {
         let mut config = kubeconfig::config(path, &kubeconfig::select(path, Some(context))?)?;
         self.proxies.complete(&mut config)?;
         let transport = self.checked(&config)?;
-        // What a plugin cannot give out is no reason to give up what is in use.
+        // A plugin that fails must not replace credentials that work.
         transport.session().await?;
         self.transport.store(Arc::new(transport));
         self.fingerprint.store(Arc::new(found));
@@ -299,6 +299,14 @@ impl Endpoint {
     #[must_use]
     pub fn origin(&self) -> String {
         self.identity.to_string()
+    }
+
+    /// Runs the exec plugin of the kubeconfig, if there is one and it has not given out a credential yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Plugin`].
+    pub async fn authenticate(&self) -> Result<(), ClientError> {
+        self.transport.load_full().session().await.map(drop)
     }
 
     /// Until when the credential in use can be used, where an exec plugin gave it out and said so.

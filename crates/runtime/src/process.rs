@@ -1,4 +1,4 @@
-//! What is a process's and nobody else's: runtime, logs, signals, where it runs. Only binaries call these.
+//! Process-wide parts: Tokio runtime, logs, environment, signals, exit. Only binaries call these.
 
 use std::{
     error::Error as StdError,
@@ -21,24 +21,25 @@ use crate::{
     logs,
 };
 
-/// How long a cluster that does not answer is given at start-up.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long a process that is asked to end has for it.
-const GRACE: Duration = Duration::from_secs(20);
+/// How long an API server may take to answer when a process starts.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The wait between two attempts within that time.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a process may take to shut down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where a pod finds the namespace of its service account.
+/// The file with the namespace of a pod's service account.
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// A cluster did not answer, or refused the credentials, when a process started.
+/// The API server did not answer, or refused the credentials, when a process started.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreachable {
-    /// The client could not be built.
+pub enum ConnectionError {
+    /// The client could not be built, or there are no credentials.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The cluster answered with an error, or not at all.
+    /// The request failed, or was answered with an error.
     #[error("failed to reach the API server {server} of {credentials}")]
-    Refused {
+    Failed {
         /// The API server's address.
         server: String,
         /// Where the credentials come from, for people.
@@ -47,9 +48,9 @@ pub enum Unreachable {
         #[source]
         source: Box<kube::Error>,
     },
-    /// The cluster did not answer in time.
-    #[error("failed to reach the API server {server} of {credentials}: no answer within {} s", PATIENCE.as_secs())]
-    Silent {
+    /// There was no answer in time.
+    #[error("failed to reach the API server {server} of {credentials}: no answer within {} s", CONNECT_TIMEOUT.as_secs())]
+    NoAnswer {
         /// The API server's address.
         server: String,
         /// Where the credentials come from, for people.
@@ -57,10 +58,10 @@ pub enum Unreachable {
     },
 }
 
-/// Runs a command to its end on a runtime of its own, with the TLS provider of the process set up first.
+/// Sets up the TLS provider of the process, and runs a command to completion on a new Tokio runtime.
 ///
 /// # Errors
-/// When the runtime cannot be started.
+/// If the runtime cannot be started.
 pub fn block_on<T>(command: impl Future<Output = T>) -> io::Result<T> {
     client::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(workers()).build()?;
@@ -69,15 +70,15 @@ pub fn block_on<T>(command: impl Future<Output = T>) -> io::Result<T> {
     Ok(outcome)
 }
 
-/// Controllers wait for the network most of the time: more threads than these only cost memory.
+/// Controllers wait for the network most of the time, so more threads would only use memory.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))
 }
 
-/// Starts logging: at `RUST_LOG` where it is set, else at info, or as `verbosity` says: up to 3 is debug, more is trace.
+/// Starts logging at the level of `RUST_LOG`. If that is not set, `verbosity` decides: 0 is info, up to 3 debug, more is trace.
 pub fn start_logs(verbosity: u8) {
     let default = match verbosity {
-        // kube's own words about a failed watch come a second time as ours.
+        // kube logs a failed watch as well, and informers log it already.
         0 => "info,kube_runtime=off",
         1..=3 => "debug,hyper=info,hyper_util=info,h2=info,rustls=info,tower=info,kube=info",
         _ => "trace",
@@ -91,14 +92,12 @@ pub fn context() -> Context {
     Context::new().with_proxies(Proxies::from_variables(|name| std::env::var(name).ok()))
 }
 
-/// Ends `context` when the process is asked to: by SIGTERM, as in a pod, or by Ctrl-C. Asked a second time, the process
-/// ends at once.
+/// Ends `context` on SIGTERM or SIGINT (Ctrl-C). On a second signal, the process exits at once.
 ///
 /// # Errors
-/// When the operating system refuses to tell of signals.
+/// If the signals cannot be handled.
 pub fn end_on_signal(context: &Context) -> io::Result<()> {
-    let mut signals =
-        Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
+    let mut signals = TerminationSignals::new()?;
     let context = context.clone();
     tokio::spawn(async move {
         let signal = signals.next().await;
@@ -106,17 +105,22 @@ pub fn end_on_signal(context: &Context) -> io::Result<()> {
         context.end();
         let signal = signals.next().await;
         warn!(signal, "asked to end again, ending at once");
-        leave();
+        exit();
     });
     Ok(())
 }
 
-struct Signals {
+/// SIGTERM and SIGINT.
+struct TerminationSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl TerminationSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
@@ -125,22 +129,22 @@ impl Signals {
     }
 }
 
-#[expect(clippy::exit, reason = "who asks twice does not want to wait for anything")]
-fn leave() -> ! {
+#[expect(clippy::exit, reason = "a second signal asks for an end without waiting")]
+fn exit() -> ! {
     std::process::exit(1)
 }
 
-/// A process was asked to end, and what it had begun was not finished in time.
+/// A process did not shut down in time; what was in progress was aborted.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to finish what was in progress within {} s, broke it off", GRACE.as_secs())]
-pub struct Unfinished;
+#[error("failed to finish what was in progress within {} s, aborted it", SHUTDOWN_TIMEOUT.as_secs())]
+pub struct ShutdownTimeout;
 
-/// Does the work of a process, and stops the context afterwards. From the moment that the context is asked to end, by
-/// whomever, there are twenty seconds for all of it: pods are killed after thirty.
+/// Runs `work` to completion, and then stops the context. From the moment that the context is asked to end, both may take
+/// twenty seconds in total: pods are killed after thirty.
 ///
 /// # Errors
-/// [`Unfinished`] when they were not enough; the context is then [aborted](Context::abort).
-pub async fn run_to_the_end<T>(context: &Context, work: impl Future<Output = T>) -> Result<T, Unfinished> {
+/// [`ShutdownTimeout`] if they take longer; the context is then [aborted](Context::abort).
+pub async fn run_to_the_end<T>(context: &Context, work: impl Future<Output = T>) -> Result<T, ShutdownTimeout> {
     let all = async {
         let outcome = work.await;
         context.stop().await;
@@ -148,28 +152,28 @@ pub async fn run_to_the_end<T>(context: &Context, work: impl Future<Output = T>)
     };
     let limit = async {
         context.ended().await;
-        sleep(GRACE).await;
+        sleep(SHUTDOWN_TIMEOUT).await;
     };
     tokio::select! {
         outcome = all => Ok(outcome),
         () = limit => {
             context.abort();
-            Err(Unfinished)
+            Err(ShutdownTimeout)
         }
     }
 }
 
-/// Says on stderr why a command failed: the causes on one line, and what to do about it, if that is known, on another.
+/// Writes to stderr why a command failed: the chain of causes on one line, and a hint on another if there is one.
 pub fn print_error(error: &(dyn StdError + 'static)) {
     let hint = hint(error).map_or_else(String::new, |hint| format!("hint: {hint}\n"));
-    // Where stderr is closed there is nobody to tell.
+    // Nothing can be done if stderr is closed.
     let _ = write!(io::stderr(), "error: {}\n{hint}", chain(error));
 }
 
 fn hint(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(Unreachable::Refused { .. } | Unreachable::Silent { .. }) = error.downcast_ref() {
+        if let Some(ConnectionError::Failed { .. } | ConnectionError::NoAnswer { .. }) = error.downcast_ref() {
             return Some("check that it is up and that the address and the credentials are right");
         }
         if is_not_in_cluster(error) {
@@ -196,35 +200,37 @@ pub fn host() -> String {
     if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
 }
 
-/// The namespace a pod's service account lives in, if this is a pod.
+/// The namespace of the pod's service account, if the process runs in a pod.
 #[must_use]
 pub fn pod_namespace() -> Option<String> {
     let namespace = std::fs::read_to_string(POD_NAMESPACE).ok()?;
     Some(namespace.trim().to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
-/// Checks that a cluster answers and knows us, so that a kubeconfig that points nowhere is told at once and not by
-/// watches that fail for ever.
+/// Checks that the API server answers and accepts the credentials, so that a wrong kubeconfig is an error at the start
+/// instead of watches that keep failing.
 ///
 /// # Errors
-/// [`Unreachable`], when it has not answered for five seconds or does not accept the credentials.
-pub async fn reach(endpoint: &Endpoint, user_agent: &str) -> Result<(), Unreachable> {
+/// [`ConnectionError`], if the server does not answer within five seconds or refuses the credentials.
+pub async fn check_connection(endpoint: &Endpoint, user_agent: &str) -> Result<(), ConnectionError> {
     let client = endpoint.client(user_agent)?;
-    let deadline = Instant::now() + PATIENCE;
+    // A plugin may take longer than a server.
+    endpoint.authenticate().await?;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
     let (server, credentials) = (endpoint.server().to_string(), endpoint.origin());
     loop {
         match tokio::time::timeout_at(deadline, client.apiserver_version()).await {
             Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) if Instant::now() + PAUSE > deadline || is_final(&error) => {
-                return Err(Unreachable::Refused { server, credentials, source: Box::new(error) });
+            Ok(Err(error)) if Instant::now() + RETRY_INTERVAL > deadline || is_final(&error) => {
+                return Err(ConnectionError::Failed { server, credentials, source: Box::new(error) });
             }
-            Ok(Err(_)) => sleep(PAUSE).await,
-            Err(_) => return Err(Unreachable::Silent { server, credentials }),
+            Ok(Err(_)) => sleep(RETRY_INTERVAL).await,
+            Err(_) => return Err(ConnectionError::NoAnswer { server, credentials }),
         }
     }
 }
 
-/// Whether trying again would lead to the same answer.
+/// Whether another attempt would get the same answer.
 fn is_final(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 401)
 }
@@ -236,13 +242,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_end_when_it_is_asked_to_is_broken_off() {
+    async fn what_does_not_end_when_it_is_asked_to_is_aborted() {
         let (context, start) = (Context::new(), Instant::now());
         context.spawn_to_completion(pending());
         context.end();
         let ended = context.clone();
         let outcome = run_to_the_end(&context, async move { ended.ended().await }).await;
-        assert!(outcome.is_err() && start.elapsed() <= GRACE + PAUSE, "{outcome:?}");
+        assert!(outcome.is_err() && start.elapsed() <= SHUTDOWN_TIMEOUT + RETRY_INTERVAL, "{outcome:?}");
         context.stop().await;
     }
 
@@ -250,7 +256,7 @@ mod tests {
     async fn work_that_is_not_asked_to_end_has_all_the_time_it_needs() {
         let context = Context::new();
         let work = async {
-            sleep(GRACE * 100).await;
+            sleep(SHUTDOWN_TIMEOUT * 100).await;
             7
         };
         assert_eq!(run_to_the_end(&context, work).await.unwrap(), 7);

@@ -50,5 +50,5 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Checks that a cluster answers and knows us.
 pub(crate) async fn reach(endpoint: &Endpoint) -> anyhow::Result<()> {
-    Ok(process::reach(endpoint, USER_AGENT).await?)
+    Ok(process::check_connection(endpoint, USER_AGENT).await?)
 }

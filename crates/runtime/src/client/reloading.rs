@@ -60,7 +60,7 @@ fn refuse(endpoint: &Endpoint, error: &ClientError, problem: &str) {
         }
         // Files that are being replaced may not fit each other yet.
         _ => {
-            warn!(credentials, %server, error = problem, "cannot use the new credentials yet, going on with the old ones")
+            warn!(credentials, %server, error = problem, "cannot use the new credentials yet, going on with the old ones");
         }
     }
 }
