@@ -27,6 +27,8 @@ pub(crate) struct Mock {
     listed: Arc<HashMap<&'static str, Value>>,
     answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// What was sent with each request; null where nothing was.
+    bodies: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Mock {
@@ -49,24 +51,31 @@ impl Mock {
         let answer = move |request: Request<Body>| {
             let mock = mock.clone();
             async move {
-                match mock.listed.get(request.uri().path()) {
+                let listed = mock.listed.get(request.uri().path()).filter(|_| request.method() == http::Method::GET);
+                match listed {
                     Some(_) if request.uri().query().is_some_and(|query| query.contains("watch=")) => pending().await,
                     Some(list) => Ok::<_, Infallible>(response(200, list)),
-                    None => Ok(mock.answer(&request)),
+                    None => Ok(mock.answer(request).await),
                 }
             }
         };
         Client::new(tower::service_fn(answer), "default")
     }
 
-    fn answer(&self, request: &Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
         self.asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        let body = request.into_body().collect_bytes().await.unwrap();
+        self.bodies.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
         let (code, body) = self.answers.lock().unwrap().pop_front().expect("a request too many");
         response(code, &body)
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<Value> {
+        self.bodies.lock().unwrap().clone()
     }
 }
 

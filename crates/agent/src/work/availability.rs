@@ -1,177 +1,284 @@
-//! Looks from time to time whether what was applied is still there.
+//! Polls whether what was applied still exists.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use kube::{
-    Api, ResourceExt as _,
-    core::{ApiResource, GroupVersionKind},
-};
+use kube::{Api, ResourceExt as _};
 use ocm_api::{
     conditions,
     work::v1::{ManifestCondition, ManifestResourceMeta, ManifestWork},
 };
 use ocm_runtime::{
-    ControllerBuilder, Error, ObjectKey, Requeue, Result, StatusController,
-    conditions::{find, set},
-    error::{chain, found},
+    ControllerBuilder, Error, ObjectKey, Requeue, Result,
+    conditions::{NewCondition, find, set},
+    controller::StatusController,
+    error::found,
+    informer::View,
     write,
 };
 
 use super::{
-    Shared,
-    mapping::Target,
-    status::{self, Presence},
+    Shared, identifier,
+    status::{self, ApplyResult, ObjectState, Outcome},
 };
 
-/// The longest time between two looks is this much more than the shortest, so that works spread out.
+/// The longest time between two polls is this much more than the shortest, so that works spread out.
 const JITTER: f64 = 0.9;
-/// How many objects of a work are looked at at a time.
+/// How many objects of a work are read at a time.
 const AT_A_TIME: usize = 8;
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
 pub(super) struct Availability {
     shared: Shared,
+    /// What is polled of each work. The works themselves are read only where that leads to a change.
+    polled: View<Arc<Polled>>,
+}
+
+/// What a poll needs to know about a work.
+#[derive(Clone, Debug, PartialEq)]
+struct Polled {
+    objects: Vec<Reported>,
+    /// Whether the work's own condition follows from those of its objects.
+    is_aggregated: bool,
+}
+
+/// An object, and what the status says about it.
+#[derive(Clone, Debug, PartialEq)]
+struct Reported {
+    meta: ManifestResourceMeta,
+    available: Option<Said>,
+}
+
+/// Status, reason and message of a condition.
+type Said = [String; 3];
+
+/// What a poll has found.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    /// The work, if its status has to change.
+    work: Option<Arc<ManifestWork>>,
+    outcomes: Vec<Outcome>,
 }
 
 impl Availability {
     pub(super) fn new(shared: Shared) -> Self {
-        Self { shared }
+        let polled = shared.works.view(|work| polled(work).map(Arc::new));
+        Self { shared, polled }
     }
 
-    async fn look(&self, meta: &ManifestResourceMeta) -> Presence {
-        if meta.resource.is_empty() || meta.version.is_empty() || meta.name.is_empty() {
-            return Presence::Unmapped;
+    async fn poll(&self, meta: ManifestResourceMeta) -> Outcome {
+        let is_addressable = identifier::is_addressable(&identifier::recorded(&meta, None));
+        let object = match is_addressable {
+            true => ObjectState::of(self.shared.resources.metadata(&meta).await),
+            false => ObjectState::Unmapped,
+        };
+        Outcome { meta, applied: ApplyResult::NotTried, object }
+    }
+
+    /// The work whose status differs from what was found; not if it has other objects since.
+    fn outdated(&self, key: &ObjectKey, polled_before: &Polled, outcomes: &[Outcome]) -> Option<Arc<ManifestWork>> {
+        if !polled_before.is_outdated(outcomes) {
+            return None;
         }
-        match self.shared.resources.look(&target_of(meta), &meta.namespace, &meta.name).await {
-            Ok(Some(_)) => Presence::There,
-            Ok(None) => Presence::Missing,
-            Err(error) => Presence::Unknown(chain(&error)),
-        }
+        let work = self.shared.works.get(key)?;
+        let is_same = polled(&work).is_some_and(|now| now.has_the_objects_of(polled_before));
+        is_same.then_some(work)
     }
 }
 
-fn target_of(meta: &ManifestResourceMeta) -> Target {
-    let gvk = GroupVersionKind::gvk(&meta.group, &meta.version, &meta.kind);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, &meta.resource);
-    Target { resource, namespaced: !meta.namespace.is_empty() }
-}
-
-/// Some time after the shortest interval, other for every work.
-fn next_look(shortest: Duration) -> Duration {
+/// Some time after the shortest interval, different for every work.
+fn next_poll(shortest: Duration) -> Duration {
     shortest.mul_f64(1.0 + JITTER * rand::random_range(0.0..1.0))
 }
 
 impl StatusController for Availability {
     const NAME: &'static str = "manifestwork-availability";
     type Key = String;
-    type Observed = (Arc<ManifestWork>, Vec<Presence>);
-    type Plan = Vec<ManifestCondition>;
+    type Observed = Observed;
+    type Plan = Option<ManifestWork>;
     type Error = Error;
 
-    /// A work is looked at some time after it changed: what has just been applied is there.
+    /// A work is polled some time after it changed: what has just been applied exists.
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let (queue, shortest) = (builder.queue(), self.shared.settings.status_sync);
         builder.watches(&self.shared.works, move |change| {
-            queue.add_after(change.object().name_any(), next_look(shortest));
+            queue.add_after(change.object().name_any(), next_poll(shortest));
             None
         });
     }
 
-    async fn observe(&self, key: &String) -> Result<Option<Self::Observed>> {
-        let Some(work) = self.shared.works.get(&ObjectKey::new(&self.shared.settings.cluster, key)) else {
-            return Ok(None);
-        };
-        if !is_to_be_looked_at(&work) {
-            return Ok(None);
-        }
-        let metas: Vec<_> = manifests(&work).iter().map(|entry| entry.resource_meta.clone()).collect();
-        let looks = stream::iter(metas).map(|meta| async move { self.look(&meta).await });
-        let presences = looks.buffered(AT_A_TIME).collect().await;
-        Ok(Some((work, presences)))
+    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let key = ObjectKey::new(&self.shared.settings.cluster, key);
+        let Some(polled) = self.polled.get(&key) else { return Ok(None) };
+        let metas: Vec<_> = polled.objects.iter().map(|object| object.meta.clone()).collect();
+        let polls = stream::iter(metas).map(|meta| self.poll(meta));
+        let outcomes: Vec<_> = polls.buffered(AT_A_TIME).collect().await;
+        let work = self.outdated(&key, &polled, &outcomes);
+        Ok(Some(Observed { work, outcomes }))
     }
 
-    fn plan((work, presences): &Self::Observed, now: Timestamp) -> Vec<ManifestCondition> {
-        let mut entries = manifests(work).to_vec();
-        for (entry, presence) in entries.iter_mut().zip(presences) {
-            status::set_presence(&mut entry.conditions, presence, now);
-        }
-        entries
-    }
-
-    async fn report(
-        &self,
-        (work, _): &Self::Observed,
-        entries: Vec<ManifestCondition>,
-        now: Timestamp,
-    ) -> Result<Requeue> {
-        let mut new = work.as_ref().clone();
-        let generation = work.metadata.generation;
+    fn plan(observed: &Observed, now: Timestamp) -> Option<ManifestWork> {
+        let mut new = observed.work.as_ref()?.as_ref().clone();
+        let generation = new.metadata.generation;
         let reported = new.status.get_or_insert_default();
-        if let Some(finding) = status::available(&entries) {
-            set(&mut reported.conditions, finding, generation, now);
+        let entries = status::manifests(&reported.resource_status.manifests, &observed.outcomes, generation, now);
+        if let Some(available) = status::available(&entries) {
+            set(&mut reported.conditions, available, generation, now);
         }
         reported.resource_status.manifests = entries;
-        let api = Api::namespaced(self.shared.hub.client().clone(), &self.shared.settings.cluster);
-        if let Some(Some(patched)) = found(write::patch_status(&api, work.as_ref(), &new).await)? {
-            self.shared.works.record_write(patched);
+        Some(new)
+    }
+
+    async fn report(&self, observed: &Observed, plan: Option<ManifestWork>, _: Timestamp) -> Result<Requeue> {
+        if let (Some(old), Some(new)) = (&observed.work, plan) {
+            let api = Api::namespaced(self.shared.hub.client().clone(), &self.shared.settings.cluster);
+            if let Some(Some(patched)) = found(write::patch_status(&api, old.as_ref(), &new).await)? {
+                self.shared.works.record_write(patched);
+            }
         }
-        Ok(Requeue::After(next_look(self.shared.settings.status_sync)))
+        Ok(Requeue::After(next_poll(self.shared.settings.status_sync)))
     }
 }
 
-/// A work that was applied and is not on its way out.
-fn is_to_be_looked_at(work: &ManifestWork) -> bool {
-    let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    !manifests(work).is_empty()
-        && !write::is_deleting(work)
-        && find(conditions, conditions::work::APPLIED).is_some_and(|applied| {
-            // Until the present generation has been applied, its objects are not known.
-            applied.observed_generation == work.metadata.generation
-        })
+impl Polled {
+    /// Whether the status says anything else than what was found.
+    fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
+        let differs = |(reported, outcome): (&Reported, &Outcome)| {
+            reported.available != Some(said(status::manifest_available(&outcome.object)))
+        };
+        !self.is_aggregated || self.objects.iter().zip(outcomes).any(differs)
+    }
+
+    fn has_the_objects_of(&self, other: &Self) -> bool {
+        self.objects.iter().map(|object| &object.meta).eq(other.objects.iter().map(|object| &object.meta))
+    }
 }
 
-fn manifests(work: &ManifestWork) -> &[ManifestCondition] {
-    work.status.as_ref().map(|status| status.resource_status.manifests.as_slice()).unwrap_or_default()
+/// What to poll of a work; `None` for one that was not applied. One that is being deleted is polled on.
+fn polled(work: &ManifestWork) -> Option<Polled> {
+    let status = work.status.as_ref()?;
+    let applied = find(&status.conditions, conditions::work::APPLIED)?;
+    // Until the present generation has been applied, its objects are not known.
+    let is_current = write::is_deleting(work) || applied.observed_generation == work.metadata.generation;
+    let entries = &status.resource_status.manifests;
+    (is_current && !entries.is_empty()).then(|| Polled {
+        objects: entries.iter().map(reported).collect(),
+        is_aggregated: is_aggregated(work, &status.conditions, entries),
+    })
+}
+
+fn reported(entry: &ManifestCondition) -> Reported {
+    let available = find(&entry.conditions, conditions::manifest::AVAILABLE);
+    let available = available.map(|found| [found.status.clone(), found.reason.clone(), found.message.clone()]);
+    Reported { meta: entry.resource_meta.clone(), available }
+}
+
+fn is_aggregated(
+    work: &ManifestWork,
+    conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
+    entries: &[ManifestCondition],
+) -> bool {
+    let reported = find(conditions, conditions::work::AVAILABLE);
+    let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
+    let reported = reported.map(|found| [found.status.clone(), found.reason.clone(), found.message.clone()]);
+    reported == status::available(entries).map(said)
+}
+
+fn said(condition: NewCondition) -> Said {
+    [condition.status.to_owned(), condition.reason.to_owned(), condition.message]
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::{
+        testing::{Mock, not_found},
+        work::testing,
+    };
 
-    fn work() -> ManifestWork {
-        serde_json::from_value(json!({
-            "metadata": {"name": "w", "generation": 2},
+    fn work(change: &Value) -> Value {
+        let time = "2026-01-01T00:00:00Z";
+        let condition = |type_: &str, reason: &str, message: &str| {
+            json!({"type": type_, "status": "True", "reason": reason, "message": message, "observedGeneration": 2,
+                "lastTransitionTime": time})
+        };
+        let mut available = condition("Available", "ResourceAvailable", "The object exists");
+        available["observedGeneration"] = Value::Null;
+        let mut work = json!({
+            "metadata": {"name": "w", "namespace": "c1", "generation": 2, "uid": "1", "resourceVersion": "1"},
+            "spec": {"workload": {"manifests": []}},
             "status": {
-                "conditions": [{"type": "Applied", "status": "True", "reason": "x", "message": "", "observedGeneration": 2,
-                    "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-                "resourceStatus": {"manifests": [{"conditions": [],
-                    "resourceMeta": {"ordinal": 0, "version": "v1", "resource": "pods", "name": "a", "namespace": "b"}}]}
+                "conditions": [condition("Applied", "x", ""), condition("Available", "ResourcesAvailable", "All objects exist")],
+                "resourceStatus": {"manifests": [{"conditions": [available],
+                    "resourceMeta": {"ordinal": 0, "version": "v1", "kind": "Pod", "resource": "pods", "name": "a", "namespace": "b"}}]}
             }
-        }))
-        .unwrap()
+        });
+        ocm_apimachinery::merge::apply(&mut work, change);
+        work
+    }
+
+    fn parsed(change: &Value) -> ManifestWork {
+        serde_json::from_value(work(change)).unwrap()
+    }
+
+    async fn observed(change: &Value, answer: (u16, Value)) -> (Observed, Vec<String>) {
+        let hub = Mock::default().listing(testing::WORKS, &json!([work(change)]));
+        let managed = Mock::answering(vec![answer]);
+        let controller = Availability::new(testing::shared(&hub, &managed).await);
+        (controller.observe(&"w".to_owned()).await.unwrap().unwrap(), managed.asked())
+    }
+
+    fn pod() -> (u16, Value) {
+        (200, json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "a"}}))
     }
 
     #[test]
-    fn only_works_whose_present_generation_was_applied_are_looked_at() {
-        assert!(is_to_be_looked_at(&work()));
-        let mut edited = work();
-        edited.metadata.generation = Some(3);
-        assert!(!is_to_be_looked_at(&edited));
-        let mut fresh = work();
-        fresh.status = None;
-        assert!(!is_to_be_looked_at(&fresh));
+    fn only_works_whose_present_generation_was_applied_are_polled() {
+        assert!(polled(&parsed(&json!({}))).is_some());
+        assert_eq!(polled(&parsed(&json!({"metadata": {"generation": 3}}))), None);
+        assert_eq!(polled(&parsed(&json!({"status": null}))), None);
     }
 
     #[test]
-    fn an_object_that_went_missing_turns_its_condition() {
-        let observed = (Arc::new(work()), vec![Presence::Missing]);
-        let plan = Availability::plan(&observed, Timestamp::UNIX_EPOCH);
-        let available = find(&plan[0].conditions, "Available").unwrap();
+    fn a_work_that_is_being_deleted_is_polled_on() {
+        let deleted = json!({"metadata": {"generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert!(polled(&parsed(&deleted)).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_work_whose_objects_are_as_its_status_says_is_not_read() {
+        let (observed, asked) = observed(&json!({}), pod()).await;
+        assert!(observed.work.is_none());
+        assert_eq!(asked, ["GET /api/v1/namespaces/b/pods/a"]);
+        assert_eq!(Availability::plan(&observed, Timestamp::UNIX_EPOCH), None);
+    }
+
+    #[tokio::test]
+    async fn an_object_that_went_missing_turns_its_condition_and_that_of_the_work() {
+        let (observed, _) = observed(&json!({}), not_found()).await;
+        let status = Availability::plan(&observed, Timestamp::UNIX_EPOCH).unwrap().status.unwrap();
+        let available = find(&status.resource_status.manifests[0].conditions, "Available").unwrap();
         assert_eq!((available.status.as_str(), available.reason.as_str()), ("False", "ResourceNotAvailable"));
+        assert_eq!(find(&status.conditions, "Available").unwrap().status, "False");
+    }
+
+    #[tokio::test]
+    async fn a_condition_of_the_work_that_does_not_follow_from_its_objects_is_corrected() {
+        let applied = work(&json!({}))["status"]["conditions"][0].clone();
+        let (observed, _) = observed(&json!({"status": {"conditions": [applied]}}), pod()).await;
+        let status = Availability::plan(&observed, Timestamp::UNIX_EPOCH).unwrap().status.unwrap();
+        assert_eq!(find(&status.conditions, "Available").unwrap().status, "True");
+    }
+
+    #[tokio::test]
+    async fn a_status_that_names_no_object_of_a_path_of_its_own_is_not_followed() {
+        let odd = json!({"ordinal": 0, "version": "v1", "kind": "Pod", "resource": "pods", "name": "a/log", "namespace": "b"});
+        let entries = json!([{"conditions": [], "resourceMeta": odd}]);
+        let (observed, asked) = observed(&json!({"status": {"resourceStatus": {"manifests": entries}}}), pod()).await;
+        assert_eq!((observed.outcomes[0].object.clone(), asked.len()), (ObjectState::Unmapped, 0));
     }
 }

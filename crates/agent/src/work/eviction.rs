@@ -73,7 +73,7 @@ impl Eviction {
         new.spec.agent_id.clone_from(&self.shared.settings.agent_id);
         let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
         if let Some(patched) = write::patch(&api, record, &new).await? {
-            self.shared.applied.record_write(patched);
+            self.shared.applied_works.record_write(patched);
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Controller for Eviction {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let settings = self.shared.settings.clone();
-        builder.watches(&self.shared.applied, move |change| {
+        builder.watches(&self.shared.applied_works, move |change| {
             let record = change.object();
             settings.owns(record).then(|| record.name_any())
         });
@@ -113,7 +113,7 @@ impl Controller for Eviction {
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let settings = &self.shared.settings;
-        let record = self.shared.applied.named(key);
+        let record = self.shared.applied_works.named(key);
         let record = record.filter(|record| !write::is_deleting(record.as_ref()) && settings.owns(record));
         Ok(record.map(|record| {
             let (is_wanted, adopts) = (self.is_wanted(&record), settings.adopts(&record));
@@ -167,7 +167,7 @@ impl Controller for Eviction {
         }
         let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
         if let Some(patched) = write::patch_status(&api, observed.record.as_ref(), &new).await? {
-            self.shared.applied.record_write(patched);
+            self.shared.applied_works.record_write(patched);
         }
         match plan {
             Plan::Wait { left, .. } => Ok(Requeue::After(left)),

@@ -5,7 +5,7 @@ use kube::core::DynamicObject;
 use ocm_api::work::v1::{AppliedManifestWork, Manifest, ManifestResourceMeta, ManifestWorkSpec};
 
 use super::{
-    manifest::{self, Item, Object},
+    manifest::{self, DesiredObject, ParsedManifest},
     ownership::{self, Ownership},
     refusal,
     update::{self, Change},
@@ -18,24 +18,24 @@ pub fn refusal(spec: &ManifestWorkSpec) -> Option<String> {
 
 /// The objects of a work in the order in which they are applied: what is created, or why nothing is.
 pub fn created(manifests: &[Manifest]) -> Vec<(ManifestResourceMeta, Result<DynamicObject, String>)> {
-    let mut items = manifest::read(manifests);
-    items.sort_by_key(Item::rank);
-    items
+    let mut parsed = manifest::parse(manifests);
+    parsed.sort_by_key(ParsedManifest::rank);
+    parsed
         .into_iter()
-        .map(|item| (item.meta("", true), item.content.map_or_else(told, |object| create(&object))))
+        .map(|one| (one.meta("", true), one.desired.map_or_else(told, |object| create(&object))))
         .collect()
 }
 
 /// What is written so that an object becomes what a manifest says; `None` when it is so, or the manifest cannot be applied.
 pub fn updated(present: &DynamicObject, manifest: &Manifest) -> Option<DynamicObject> {
-    let object = manifest::read(std::slice::from_ref(manifest)).pop()?.content.ok()?;
+    let object = manifest::parse(std::slice::from_ref(manifest)).pop()?.desired.ok()?;
     match update::to_update(present, &object, &ownership()).ok()? {
         Change::Nothing => None,
         Change::Update(written) | Change::Recreate(written) => Some(*written),
     }
 }
 
-fn create(object: &Object) -> Result<DynamicObject, String> {
+fn create(object: &DesiredObject) -> Result<DynamicObject, String> {
     update::to_create(object, &ownership()).or_else(told)
 }
 

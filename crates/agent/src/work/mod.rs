@@ -3,29 +3,35 @@
 //! ```text
 //!  hub: ManifestWork ──watch──▶ works ──▶ managed cluster: AppliedManifestWork + the objects
 //!          ▲                      │                            │
-//!          └──── one status ──────┘        deleted ──▶ applied ─┴─▶ the objects go, then the record
+//!          └──── one status ──────┘      deleted ──▶ finalizer ─┴─▶ the objects are deleted, then the record
 //! ```
+//!
+//! An AppliedManifestWork is called a record for short.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | `works` | the life of a ManifestWork: refuse, apply, report, delete |
-//! | `applied` | a deleted AppliedManifestWork: deletes what it recorded, then lets it go |
-//! | `availability` | looks from time to time whether what was applied is still there |
-//! | `eviction` | gives up what no ManifestWork stands behind any more, after a grace period |
+//! | `finalizer` | deletes the objects of a record that is being deleted |
+//! | `availability` | polls whether what was applied still exists |
+//! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `update` | the Update strategy: what to write for which kind |
-//! | `manifest`, `mapping`, `ownership`, `resources`, `refusal` | what these are made of |
+//! | `manifest`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
+//! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
-mod applied;
 mod availability;
 mod eviction;
+mod finalizer;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod identifier;
 mod manifest;
-mod mapping;
+mod mapper;
 mod ownership;
 mod refusal;
 mod resources;
+mod retry;
 mod status;
+mod stuck;
 #[cfg(test)]
 mod testing;
 mod update;
@@ -44,7 +50,7 @@ use ocm_runtime::{
 };
 use sha2::{Digest as _, Sha256};
 
-use self::{mapping::Mapping, resources::Resources};
+use self::{resources::Resources, stuck::StuckDeletions};
 
 /// How many works are in progress at a time, unless told otherwise. OCM's 10 leave an API server waiting: with 32 a
 /// thousand works take a fifth less time.
@@ -128,8 +134,9 @@ struct Shared {
     settings: Arc<Settings>,
     hub: Informers,
     works: Cache<ManifestWork>,
-    applied: Cache<AppliedManifestWork>,
+    applied_works: Cache<AppliedManifestWork>,
     resources: Resources,
+    stuck: StuckDeletions,
 }
 
 /// Starts the controllers; they end with `context`. `hub` watches with the agent's identity on the
@@ -143,13 +150,14 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let workers = settings.workers;
     let shared = Shared {
         works: hub.namespaced(&settings.cluster, WatchFilter::all()),
-        applied: watches.all(WatchFilter::all()),
-        resources: Resources::new(client.clone(), Mapping::new(client)),
+        applied_works: watches.all(WatchFilter::all()),
+        resources: Resources::new(client),
+        stuck: StuckDeletions::default(),
         settings: Arc::new(settings),
         hub: hub.clone(),
     };
     context.run(works::Works::new(shared.clone()), workers);
-    context.run(applied::Applied::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
+    context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(eviction::Eviction::new(shared), 1);
     Ok(())

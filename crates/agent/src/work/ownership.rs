@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
+use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy, ResourceIdentifier};
 
 /// What a work does about its owner reference on an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,13 +13,17 @@ pub(super) enum Ownership {
     Orphaned(OwnerReference),
 }
 
-/// What the delete option of a work says about its objects.
-pub(super) fn decide(option: Option<&DeleteOption>, applied: &AppliedManifestWork) -> Ownership {
-    let reference = reference(applied);
-    match option.map(|option| &option.propagation_policy) {
-        Some(PropagationPolicy::Orphan) => Ownership::Orphaned(reference),
-        _ => Ownership::Owned(reference),
+impl Ownership {
+    /// The same with the reference of an owner.
+    pub(super) fn of(is_owned: bool, owner: &AppliedManifestWork) -> Self {
+        let reference = reference(owner);
+        if is_owned { Self::Owned(reference) } else { Self::Orphaned(reference) }
     }
+}
+
+/// Whether the delete option of a work lets this object be deleted with the work.
+pub(super) fn is_owned(option: Option<&DeleteOption>, _: &ResourceIdentifier) -> bool {
+    option.is_none_or(|option| option.propagation_policy != PropagationPolicy::Orphan)
 }
 
 /// The reference an object carries when `applied` owns it.
@@ -67,10 +71,10 @@ pub(super) fn is_applied_work(reference: &OwnerReference) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn owner(name: &str, uid: &str) -> OwnerReference {
+    pub(in crate::work) fn owner(name: &str, uid: &str) -> OwnerReference {
         let mut applied = AppliedManifestWork::default();
         applied.metadata.name = Some(name.into());
         applied.metadata.uid = Some(uid.into());

@@ -1,40 +1,97 @@
-//! The status of a ManifestWork, worked out from what happened to its objects. Pure.
+//! The conditions of a ManifestWork and of its manifests. Pure.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::{DynamicObject, ObjectMeta};
 use ocm_api::{
     conditions::{manifest, status, work},
     reasons,
-    work::v1::{ManifestCondition, ManifestResourceMeta},
+    work::v1::{AppliedManifestResourceMeta, ManifestCondition, ManifestResourceMeta},
 };
-use ocm_runtime::conditions::{self, NewCondition};
+use ocm_runtime::{
+    Result,
+    conditions::{self, NewCondition},
+};
+use serde_json::Value;
 
-/// Whether an object of a work is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
-    /// It is.
-    There,
-    /// It is not.
-    Missing,
-    /// The cluster could not be asked; this is why.
-    Unknown(String),
-    /// The cluster cannot be asked, since it does not know the kind.
-    Unmapped,
-}
+use super::{identifier, resources::explain, retry::Retry};
 
-/// What happened to one object of a work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many failures a message lists.
+const LISTED: usize = 3;
+
+/// What happened to one manifest of a work.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     /// Which object.
     pub meta: ManifestResourceMeta,
-    /// Whether it was applied, and if not, what its owner needs to know.
-    pub applied: Result<(), String>,
-    /// Whether it is there now.
-    pub presence: Presence,
+    /// What came of applying it.
+    pub applied: ApplyResult,
+    /// The object as it is now.
+    pub object: ObjectState,
 }
 
-/// The conditions of every object after a pass: `outcomes` in the order of the spec, on top of what
-/// the status says so far. Objects that are no longer in the spec are dropped.
+/// What came of applying an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ApplyResult {
+    /// It was not tried: the condition stays as it is.
+    NotTried,
+    Applied,
+    /// It failed, with what its owner needs to know.
+    Failed {
+        cause: String,
+        retry: Retry,
+    },
+}
+
+/// An object on the managed cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ObjectState {
+    /// It exists. Its data is null where only its metadata was read.
+    Exists(Box<DynamicObject>),
+    NotFound,
+    /// It could not be read, for this reason.
+    Unknown(String),
+    /// The managed cluster does not serve its kind.
+    Unmapped,
+}
+
+impl ObjectState {
+    /// From the metadata of an object.
+    pub(super) fn of(read: Result<Option<ObjectMeta>>) -> Self {
+        match read {
+            Ok(Some(metadata)) => Self::Exists(Box::new(DynamicObject { types: None, metadata, data: Value::Null })),
+            Ok(None) => Self::NotFound,
+            Err(error) => Self::Unknown(explain(&error)),
+        }
+    }
+}
+
+impl Outcome {
+    /// When to apply it again, where that failed.
+    pub(super) fn retry(&self) -> Option<Retry> {
+        match self.applied {
+            ApplyResult::Failed { retry, .. } => Some(retry),
+            ApplyResult::NotTried | ApplyResult::Applied => None,
+        }
+    }
+
+    /// Whether it is not known which object this is, or whether it exists.
+    pub(super) fn is_uncertain(&self) -> bool {
+        matches!(self.object, ObjectState::Unknown(_) | ObjectState::Unmapped)
+    }
+}
+
+/// The objects that exist, as a record lists them.
+pub(super) fn existing(outcomes: &[Outcome]) -> Vec<AppliedManifestResourceMeta> {
+    let entry = |outcome: &Outcome| match &outcome.object {
+        ObjectState::Exists(object) => Some(identifier::recorded(&outcome.meta, object.metadata.uid.clone())),
+        ObjectState::NotFound | ObjectState::Unknown(_) | ObjectState::Unmapped => None,
+    };
+    outcomes.iter().filter_map(entry).collect()
+}
+
+/// The entries of the status after a pass or a poll: `outcomes` in the order of the spec, on top of what the status says
+/// so far. Objects that are no longer in the spec are dropped.
 pub(super) fn manifests(
     stored: &[ManifestCondition],
     outcomes: &[Outcome],
@@ -44,11 +101,24 @@ pub(super) fn manifests(
     let merge = |outcome: &Outcome| {
         let mut entry = previous(stored, &outcome.meta).cloned().unwrap_or_default();
         entry.resource_meta = outcome.meta.clone();
-        set_for_generation(&mut entry.conditions, applied_finding(&outcome.applied), generation, now);
-        set_presence(&mut entry.conditions, &outcome.presence, now);
+        set_conditions(&mut entry.conditions, outcome, generation, now);
         entry
     };
     outcomes.iter().map(merge).collect()
+}
+
+/// Sets all conditions of a manifest. Feedback stays as it was while the object cannot be read.
+fn set_conditions(list: &mut Vec<Condition>, outcome: &Outcome, generation: Option<i64>, now: Timestamp) {
+    if let Some(applied) = manifest_applied(&outcome.applied) {
+        // A new generation is a new event: the transition time changes even when the status does not.
+        list.retain(|old| old.type_ != applied.type_ || old.observed_generation == generation);
+        conditions::set(list, applied, generation, now);
+    }
+    conditions::set(list, manifest_available(&outcome.object), None, now);
+    if let ObjectState::Exists(_) = outcome.object {
+        let reason = reasons::manifest::NO_STATUS_FEEDBACK_SYNCED;
+        conditions::set(list, NewCondition::is_true(manifest::STATUS_FEEDBACK_SYNCED, reason, ""), None, now);
+    }
 }
 
 /// The stored entry of an object: of the same place in the spec, or else the only one that names it.
@@ -65,56 +135,102 @@ fn previous<'a>(stored: &'a [ManifestCondition], meta: &ManifestResourceMeta) ->
     }
 }
 
-fn applied_finding(applied: &Result<(), String>) -> NewCondition {
+fn manifest_applied(applied: &ApplyResult) -> Option<NewCondition> {
+    let (type_, reason) = (manifest::APPLIED, reasons::manifest::APPLY_FAILED);
     match applied {
-        Ok(()) => NewCondition::is_true(manifest::APPLIED, reasons::manifest::APPLIED, "Applied"),
-        Err(cause) => NewCondition::is_false(manifest::APPLIED, reasons::manifest::APPLY_FAILED, cause.clone()),
+        ApplyResult::NotTried => None,
+        ApplyResult::Applied => Some(NewCondition::is_true(type_, reasons::manifest::APPLIED, "Applied")),
+        ApplyResult::Failed { cause, .. } => Some(NewCondition::is_false(type_, reason, cause.clone())),
     }
 }
 
-/// A new generation is a new event: the condition gets a new transition time even when its status is
-/// what it was.
-fn set_for_generation(list: &mut Vec<Condition>, finding: NewCondition, generation: Option<i64>, now: Timestamp) {
-    list.retain(|old| old.type_ != finding.type_ || old.observed_generation == generation);
-    conditions::set(list, finding, generation, now);
-}
-
-/// Sets what is known of an object's presence. What its feedback said stays while it cannot be asked.
-pub(super) fn set_presence(list: &mut Vec<Condition>, presence: &Presence, now: Timestamp) {
+/// Whether a manifest's object exists.
+pub(super) fn manifest_available(object: &ObjectState) -> NewCondition {
     let type_ = manifest::AVAILABLE;
-    let finding = match presence {
-        Presence::There => NewCondition::is_true(type_, reasons::manifest::RESOURCE_AVAILABLE, "The object exists"),
-        Presence::Missing => {
+    match object {
+        ObjectState::Exists(_) => {
+            NewCondition::is_true(type_, reasons::manifest::RESOURCE_AVAILABLE, "The object exists")
+        }
+        ObjectState::NotFound => {
             NewCondition::is_false(type_, reasons::manifest::RESOURCE_NOT_AVAILABLE, "The object does not exist")
         }
-        Presence::Unknown(cause) => {
+        ObjectState::Unknown(cause) => {
             let message = format!("Cannot tell whether the object exists: {cause}");
             NewCondition::is_unknown(type_, reasons::manifest::FETCHING_RESOURCE_FAILED, message)
         }
-        Presence::Unmapped => {
+        ObjectState::Unmapped => {
             let message = "Cannot tell whether the object exists: the managed cluster does not know its kind";
             NewCondition::is_unknown(type_, reasons::manifest::INCOMPLETE_RESOURCE_META, message)
         }
-    };
-    conditions::set(list, finding, None, now);
-    if *presence == Presence::There {
-        let reason = reasons::manifest::NO_STATUS_FEEDBACK_SYNCED;
-        conditions::set(list, NewCondition::is_true(manifest::STATUS_FEEDBACK_SYNCED, reason, ""), None, now);
     }
 }
 
-/// The work's own `Applied`.
-pub(super) fn applied(manifests: &[ManifestCondition]) -> NewCondition {
+/// The work's own `Applied`. `undeleted` says what was taken out of the work and cannot be deleted.
+pub(super) fn applied(manifests: &[ManifestCondition], undeleted: &[String]) -> NewCondition {
     let failed: Vec<_> =
         manifests.iter().filter(|entry| !conditions::is_true(&entry.conditions, manifest::APPLIED)).collect();
+    let undeleted = match undeleted.len() {
+        0 => String::new(),
+        count => format!(". {count} objects that were taken out of the work cannot be deleted: {}", list(undeleted)),
+    };
     match failed.first() {
-        None => NewCondition::is_true(work::APPLIED, reasons::work::APPLIED, "All objects are applied"),
+        None => {
+            let message = format!("All objects are applied{undeleted}");
+            NewCondition::is_true(work::APPLIED, reasons::work::APPLIED, message)
+        }
         Some(first) => {
             let (count, total, first) = (failed.len(), manifests.len(), name(&first.resource_meta));
-            let message = format!("{count} of {total} objects could not be applied, the first is {first}");
+            let message = format!("{count} of {total} objects could not be applied, the first is {first}{undeleted}");
             NewCondition::is_false(work::APPLIED, reasons::work::APPLY_FAILED, message)
         }
     }
+}
+
+/// `Applied` of a work that is not applied at all.
+pub(super) fn refused(reason: String) -> NewCondition {
+    NewCondition::is_false(work::APPLIED, reasons::work::APPLY_FAILED, reason)
+}
+
+/// `Applied` of a work whose record somebody deletes.
+pub(super) fn blocked(failures: &[String]) -> NewCondition {
+    let cause = match failures.len() {
+        0 => "its objects are being deleted".to_owned(),
+        count => format!("{count} of its objects cannot be deleted: {}", list(failures)),
+    };
+    let message = format!(
+        "The AppliedManifestWork of this work was deleted on the managed cluster, and {cause}. The work is applied \
+                 again when they are gone"
+    );
+    NewCondition::is_false(work::APPLIED, reasons::work::APPLY_FAILED, message)
+}
+
+/// `Deleting` of a work that is being deleted.
+pub(super) fn deleting(failures: &[String]) -> NewCondition {
+    let message = match failures.len() {
+        0 => "The work is being deleted: waiting until its objects are gone from the managed cluster".to_owned(),
+        count => format!(
+            "The work cannot be deleted yet, since {count} of its objects cannot be deleted or released. This is retried: {}",
+            list(failures)
+        ),
+    };
+    NewCondition::is_true(work::DELETING, reasons::work::DELETING, message)
+}
+
+/// `Deleting` of a work that is kept because of this field.
+pub(super) fn held(field: &str) -> NewCondition {
+    let message = format!(
+        "Not deleted: this agent does not support {field} yet and would delete objects that are to stay. Set \
+         spec.deleteOption.propagationPolicy to Foreground to delete them all or to Orphan to keep them all"
+    );
+    NewCondition::is_false(work::DELETING, reasons::work::DELETING, message)
+}
+
+fn list(failures: &[String]) -> String {
+    let mut text = failures.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
+    if let Some(more) = failures.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        text += &format!("; and {more} more");
+    }
+    text
 }
 
 /// The work's own `Available`; `None` when it has no objects.
@@ -171,8 +287,16 @@ mod tests {
         }
     }
 
-    fn outcome(ordinal: i32, name: &str, applied: Result<(), &str>, presence: Presence) -> Outcome {
-        Outcome { meta: meta(ordinal, name), applied: applied.map_err(str::to_owned), presence }
+    fn outcome(ordinal: i32, name: &str, applied: Result<(), &str>, object: ObjectState) -> Outcome {
+        let applied = match applied {
+            Ok(()) => ApplyResult::Applied,
+            Err(cause) => ApplyResult::Failed { cause: cause.to_owned(), retry: Retry::BackOff },
+        };
+        Outcome { meta: meta(ordinal, name), applied, object }
+    }
+
+    fn exists() -> ObjectState {
+        ObjectState::of(Ok(Some(ObjectMeta::default())))
     }
 
     fn reasons_of(entry: &ManifestCondition) -> Vec<(&str, &str, Option<i64>)> {
@@ -181,7 +305,7 @@ mod tests {
 
     #[test]
     fn an_applied_object_has_the_three_conditions_and_only_applied_carries_the_generation() {
-        let list = manifests(&[], &[outcome(0, "a", Ok(()), Presence::There)], Some(3), at(1));
+        let list = manifests(&[], &[outcome(0, "a", Ok(()), exists())], Some(3), at(1));
         assert_eq!(
             reasons_of(&list[0]),
             [
@@ -194,7 +318,7 @@ mod tests {
 
     #[test]
     fn an_object_that_is_not_there_has_no_feedback() {
-        let list = manifests(&[], &[outcome(0, "a", Err("no"), Presence::Unmapped)], Some(1), at(1));
+        let list = manifests(&[], &[outcome(0, "a", Err("no"), ObjectState::Unmapped)], Some(1), at(1));
         assert_eq!(
             reasons_of(&list[0]),
             [("Applied", "AppliedManifestFailed", Some(1)), ("Available", "IncompleteResourceMeta", None)]
@@ -203,20 +327,20 @@ mod tests {
 
     #[test]
     fn a_new_generation_moves_the_transition_time_of_applied_and_nothing_else() {
-        let before = manifests(&[], &[outcome(0, "a", Ok(()), Presence::There)], Some(1), at(1));
-        let after = manifests(&before, &[outcome(0, "a", Ok(()), Presence::There)], Some(2), at(9));
+        let before = manifests(&[], &[outcome(0, "a", Ok(()), exists())], Some(1), at(1));
+        let after = manifests(&before, &[outcome(0, "a", Ok(()), exists())], Some(2), at(9));
         let time = |type_| conditions::find(&after[0].conditions, type_).unwrap().last_transition_time.0;
         assert_eq!((time("Applied"), time("Available")), (at(9), at(1)));
-        let same = manifests(&after, &[outcome(0, "a", Ok(()), Presence::There)], Some(2), at(20));
+        let same = manifests(&after, &[outcome(0, "a", Ok(()), exists())], Some(2), at(20));
         assert_eq!(same, after, "the same generation with the same outcome changes nothing");
     }
 
     #[test]
     fn an_object_that_moved_in_the_spec_keeps_what_is_known_of_it() {
-        let before = manifests(&[], &[outcome(0, "a", Ok(()), Presence::There)], Some(1), at(1));
+        let before = manifests(&[], &[outcome(0, "a", Ok(()), exists())], Some(1), at(1));
         let after = manifests(
             &before,
-            &[outcome(0, "new", Ok(()), Presence::There), outcome(1, "a", Ok(()), Presence::There)],
+            &[outcome(0, "new", Ok(()), exists()), outcome(1, "a", Ok(()), exists())],
             Some(2),
             at(9),
         );
@@ -229,25 +353,54 @@ mod tests {
     fn the_work_is_applied_when_all_of_it_is() {
         let list = manifests(
             &[],
-            &[outcome(0, "a", Ok(()), Presence::There), outcome(1, "b", Err("no"), Presence::Missing)],
+            &[outcome(0, "a", Ok(()), exists()), outcome(1, "b", Err("no"), ObjectState::NotFound)],
             Some(1),
             at(1),
         );
-        let finding = applied(&list);
+        let finding = applied(&list, &[]);
         assert_eq!((finding.status, finding.reason), ("False", "AppliedManifestWorkFailed"));
         assert_eq!(finding.message, "1 of 2 objects could not be applied, the first is ConfigMap ns/b");
-        assert_eq!(applied(&list[..1]).status, "True");
+        assert_eq!(applied(&list[..1], &[]).status, "True");
     }
 
     #[test]
     fn a_missing_object_outweighs_an_unknown_one() {
-        let unknown = outcome(0, "a", Err("no"), Presence::Unmapped);
-        let missing = outcome(1, "b", Err("no"), Presence::Missing);
-        let there = outcome(2, "c", Ok(()), Presence::There);
+        let unknown = outcome(0, "a", Err("no"), ObjectState::Unmapped);
+        let missing = outcome(1, "b", Err("no"), ObjectState::NotFound);
+        let there = outcome(2, "c", Ok(()), exists());
         let of = |outcomes: &[Outcome]| available(&manifests(&[], outcomes, Some(1), at(1))).map(|found| found.reason);
         assert_eq!(of(&[unknown.clone(), missing, there.clone()]), Some("ResourcesNotAvailable"));
         assert_eq!(of(&[unknown, there.clone()]), Some("ResourcesStatusUnknown"));
         assert_eq!(of(&[there]), Some("ResourcesAvailable"));
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn a_poll_changes_nothing_but_what_it_has_looked_at() {
+        let before = manifests(&[], &[outcome(0, "a", Err("no"), exists())], Some(1), at(1));
+        let poll = Outcome { applied: ApplyResult::NotTried, ..outcome(0, "a", Ok(()), ObjectState::NotFound) };
+        let after = manifests(&before, &[poll], Some(2), at(9));
+        assert_eq!(
+            reasons_of(&after[0]),
+            [
+                ("Applied", "AppliedManifestFailed", Some(1)),
+                ("Available", "ResourceNotAvailable", None),
+                ("StatusFeedbackSynced", "NoStatusFeedbackSynced", None)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_deleted_is_named_and_does_not_make_applied_false() {
+        let list = manifests(&[], &[outcome(0, "a", Ok(()), exists())], Some(1), at(1));
+        let failures: Vec<_> = (0..5).map(|n| format!("secrets ns/s{n}: forbidden")).collect();
+        let condition = applied(&list, &failures);
+        assert_eq!(condition.status, "True");
+        assert!(condition.message.contains("secrets ns/s0: forbidden"), "{}", condition.message);
+        assert!(condition.message.ends_with("and 2 more"), "{}", condition.message);
+        let condition = deleting(&failures[..1]);
+        assert_eq!((condition.status, condition.reason), ("True", "WorkDeleting"));
+        assert!(condition.message.ends_with("secrets ns/s0: forbidden"), "{}", condition.message);
+        assert_eq!((blocked(&failures).status, blocked(&[]).status), ("False", "False"));
     }
 }

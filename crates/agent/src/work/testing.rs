@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ocm_runtime::{Context, Informers, informer::WatchFilter};
 use serde_json::json;
 
-use super::{Settings, Shared, mapping::Mapping, resources::Resources};
+use super::{Settings, Shared, resources::Resources, stuck::StuckDeletions};
 use crate::testing::Mock;
 
 /// The id of the agent in these tests.
@@ -23,11 +23,12 @@ pub(super) async fn shared(hub: &Mock, managed: &Mock) -> Shared {
     let shared = Shared {
         settings: Arc::new(Settings::new("c1", "https://hub", AGENT)),
         works: hub.namespaced("c1", WatchFilter::all()),
-        applied: Informers::new(client.clone(), Context::new()).all(WatchFilter::all()),
-        resources: Resources::new(client.clone(), Mapping::new(client)),
+        applied_works: Informers::new(client.clone(), Context::new()).all(WatchFilter::all()),
+        resources: Resources::new(client),
+        stuck: StuckDeletions::default(),
         hub,
     };
-    tokio::join!(shared.works.synced(), shared.applied.synced());
+    tokio::join!(shared.works.synced(), shared.applied_works.synced());
     shared
 }
 

@@ -10,7 +10,7 @@ mod metadata;
 use kube::core::DynamicObject;
 
 use self::kinds::Body;
-use super::{manifest::Object, ownership::Ownership};
+use super::{manifest::DesiredObject, ownership::Ownership};
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,29 +35,29 @@ pub(super) enum UpdateError {
 }
 
 /// The object to create where there is none.
-pub(super) fn to_create(wanted: &Object, ownership: &Ownership) -> Result<DynamicObject, UpdateError> {
-    let mut object = wanted.object.clone();
+pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Result<DynamicObject, UpdateError> {
+    let mut object = desired.object.clone();
     metadata::strip_removals(&mut object.metadata);
     metadata::own(&mut object.metadata, ownership);
-    let body = Body::of(&wanted.gvk);
+    let body = Body::of(&desired.gvk);
     body.prepare(&mut object)?;
     Ok(object)
 }
 
-/// What to write so that `present` becomes what `wanted` says.
+/// What to write so that `present` becomes what `desired` says.
 pub(super) fn to_update(
     present: &DynamicObject,
-    wanted: &Object,
+    desired: &DesiredObject,
     ownership: &Ownership,
 ) -> Result<Change, UpdateError> {
-    let body = Body::of(&wanted.gvk);
-    let mut manifest = wanted.object.clone();
+    let body = Body::of(&desired.gvk);
+    let mut manifest = desired.object.clone();
     body.prepare(&mut manifest)?;
     body.keep_present_metadata(present, &mut manifest);
     let mut updated = present.clone();
     let metadata_changed = metadata::merge(&mut updated.metadata, &manifest.metadata, ownership);
     if body.must_recreate(present, &manifest) {
-        return to_create(wanted, ownership).map(|object| Change::Recreate(Box::new(object)));
+        return to_recreate(present, desired, ownership).map(|object| Change::Recreate(Box::new(object)));
     }
     let body_changed = body.merge(&mut updated.data, &manifest, metadata_changed);
     if !metadata_changed && !body_changed {
@@ -67,6 +67,25 @@ pub(super) fn to_update(
     updated.metadata.managed_fields = None;
     updated.types = manifest.types;
     Ok(Change::Update(Box::new(updated)))
+}
+
+/// The object to create in place of `present`: what the manifest says, with the owners, labels and annotations that others
+/// have given it.
+pub(super) fn to_recreate(
+    present: &DynamicObject,
+    desired: &DesiredObject,
+    ownership: &Ownership,
+) -> Result<DynamicObject, UpdateError> {
+    let body = Body::of(&desired.gvk);
+    let mut object = desired.object.clone();
+    body.prepare(&mut object)?;
+    body.keep_present_metadata(present, &mut object);
+    let mut merged = present.metadata.clone();
+    metadata::merge(&mut merged, &object.metadata, ownership);
+    object.metadata.labels = merged.labels;
+    object.metadata.annotations = merged.annotations;
+    object.metadata.owner_references = merged.owner_references;
+    Ok(object)
 }
 
 #[cfg(test)]

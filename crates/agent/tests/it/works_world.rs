@@ -4,7 +4,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
     config::KubeConfigOptions,
 };
 use ocm_agent::work::{Settings, start};
@@ -115,6 +115,11 @@ impl WorkWorld {
         Ok(())
     }
 
+    pub(crate) async fn edit(&self, work: &str, spec: Value) -> Result<()> {
+        self.works().patch(work, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
+        Ok(())
+    }
+
     pub(crate) async fn delete(&self, work: &str) -> Result<()> {
         self.works().delete(work, &DeleteParams::default()).await?;
         Ok(())
@@ -137,6 +142,14 @@ impl WorkWorld {
             });
             let message = condition.map(|condition| condition.message.clone());
             anyhow::Ok(message.map_or_else(|| Seen::NotYet(format!("{conditions:?}")), Seen::Settled))
+        })
+        .await
+    }
+
+    pub(crate) async fn is_gone(&self, work: &str) -> Result<()> {
+        eventually(&format!("{work} is gone"), || async {
+            let found = self.works().get_opt(work).await?;
+            anyhow::Ok(found.map_or(Seen::Settled(()), |work| Seen::NotYet(format!("{:?}", work.status))))
         })
         .await
     }

@@ -14,8 +14,8 @@ fn owner() -> Ownership {
     })
 }
 
-fn wanted(value: Value) -> Object {
-    manifest::read(&[value.into()]).remove(0).content.unwrap()
+fn wanted(value: Value) -> DesiredObject {
+    manifest::parse(&[value.into()]).remove(0).desired.unwrap()
 }
 
 /// The object on the cluster: what was created of a manifest, and what the cluster added.
@@ -154,6 +154,21 @@ fn string_data_that_is_no_text_is_left_for_the_server_to_refuse() {
 fn a_secret_of_another_type_is_made_anew() {
     let old = present(object("v1", "Secret", json!({"type": "Opaque"})), json!({}));
     assert!(matches!(change(&old, object("v1", "Secret", json!({"type": "example.com/x"}))), Change::Recreate(_)));
+}
+
+#[test]
+fn what_is_made_anew_keeps_the_owners_and_labels_that_others_gave_it() {
+    let Ownership::Owned(ours) = owner() else { unreachable!() };
+    let theirs = OwnerReference { name: "other-work".into(), uid: "2".into(), ..ours.clone() };
+    let additions = json!({"metadata": {"labels": {"theirs": "1"}, "uid": "3", "resourceVersion": "4",
+        "finalizers": ["f"], "ownerReferences": [theirs, ours]}});
+    let classes = [json!({"type": "example.com/x"}), json!({"type": "example.com/y"})];
+    let [old, new] = classes.map(|body| object("v1", "Secret", body));
+    let Change::Recreate(made) = change(&present(old, additions), new) else { panic!("not made anew") };
+    assert_eq!(made.metadata.owner_references, Some(vec![theirs, ours]));
+    assert_eq!(made.metadata.labels.unwrap()["theirs"], "1");
+    assert_eq!((made.metadata.uid, made.metadata.resource_version, made.metadata.finalizers), (None, None, None));
+    assert_eq!(made.data["type"], "example.com/y");
 }
 
 #[test]
@@ -322,7 +337,7 @@ proptest::proptest! {
             };
             let (wanted, present) = (wanted(with(&wanted_body)), serde_json::from_value(with(&present_body)).unwrap());
             let _ = to_create(&wanted, &owner());
-            if let Ok(Change::Update(updated)) = to_update(&present, &wanted, &owner()) {
+            if let Ok(Change::Update(updated) | Change::Recreate(updated)) = to_update(&present, &wanted, &owner()) {
                 // Whatever was written, writing it again changes nothing.
                 let again = to_update(&updated, &wanted, &owner()).unwrap();
                 proptest::prop_assert_eq!(again, Change::Nothing, "{}", kind);

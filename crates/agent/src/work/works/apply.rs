@@ -2,33 +2,40 @@
 
 use std::collections::HashSet;
 
+use futures::{StreamExt as _, stream};
 use kube::ResourceExt as _;
 use ocm_api::{
-    conditions, finalizers, reasons,
-    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestResourceMeta, ManifestWork},
+    finalizers,
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork, ResourceIdentifier},
 };
-use ocm_runtime::{Class, Classified as _, Result, conditions::NewCondition, error::chain, write};
-use tracing::info;
+use ocm_runtime::{Classified as _, Error, Requeue, Result, conditions::NewCondition, write};
+use tracing::{info, warn};
 
 use super::{
     super::{
-        manifest::{Item, Object},
-        mapping::Target,
-        ownership::{self, Ownership},
-        resources::{ApplyError, Removal, Resources, Seen},
-        status::{Outcome, Presence},
+        identifier,
+        ownership::Ownership,
+        resources::{ApplyError, Deletion, Resources, explain},
+        retry::Retry,
+        status::{self, ApplyResult, ObjectState, Outcome},
     },
     Observed, Plan, Works,
     plan::ApplyPlan,
+    resolve::{ResolvedManifest, Target},
 };
 
-/// What came of a plan.
+/// How many objects of a work are released or deleted at a time.
+const AT_A_TIME: usize = 8;
+
+/// What is to be reported.
 #[derive(Debug)]
-pub(in crate::work) enum Applied {
-    /// There is nothing to report.
+pub(in crate::work) enum Report {
     Nothing,
-    /// A condition of the work is to be set, and nothing else.
-    Said { work: Box<ManifestWork>, finding: NewCondition },
+    /// A condition of the work, and nothing else.
+    Condition {
+        condition: NewCondition,
+        requeue: Requeue,
+    },
     /// The objects were applied as far as possible.
     Pass(Box<Pass>),
 }
@@ -39,212 +46,208 @@ pub(in crate::work) struct Pass {
     /// The work as it is after its finalizer was added.
     pub work: ManifestWork,
     /// The record as the managed cluster has it.
-    pub record: AppliedManifestWork,
+    pub applied_work: AppliedManifestWork,
     /// What happened to each object, in the order of the spec.
     pub outcomes: Vec<Outcome>,
-    /// What to record; `None` when it is not known of every object where it lives.
-    pub resources: Option<Vec<AppliedManifestResourceMeta>>,
-    /// Whether to try again before long.
-    pub retry: bool,
+    /// What to record.
+    pub resources: Vec<AppliedManifestResourceMeta>,
+    /// What was taken out of the work and cannot be deleted, with the reasons.
+    pub undeleted: Vec<String>,
+    /// When to apply the work again.
+    pub retry: Retry,
 }
 
-pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -> Result<Applied> {
+pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -> Result<Report> {
     match plan {
-        Plan::Nothing => Ok(Applied::Nothing),
-        Plan::Refuse(reason) => Ok(said(observed, refused(reason))),
-        Plan::Hold(reason) => Ok(said(observed, held(reason))),
+        Plan::Nothing => Ok(Report::Nothing),
+        Plan::SetCondition { condition, requeue } => Ok(Report::Condition { condition, requeue }),
         Plan::Apply(plan) => pass(controller, observed, *plan).await,
-        Plan::Delete { applied, release } => delete(controller, observed, &applied, &release).await,
-        Plan::LetGo => {
+        Plan::Delete { applied_work, release } => delete(controller, &applied_work, release).await,
+        Plan::RemoveFinalizer => {
             write::remove_finalizer(&controller.works(), observed.work.as_ref(), finalizers::MANIFEST_WORK).await?;
-            Ok(Applied::Nothing)
+            Ok(Report::Nothing)
         }
     }
 }
 
-fn said(observed: &Observed, finding: NewCondition) -> Applied {
-    Applied::Said { work: Box::new(observed.work.as_ref().clone()), finding }
-}
-
-fn refused(reason: String) -> NewCondition {
-    NewCondition::is_false(conditions::work::APPLIED, reasons::work::APPLY_FAILED, reason)
-}
-
-fn held(reason: String) -> NewCondition {
-    NewCondition::is_false(conditions::work::DELETING, reasons::work::DELETING, reason)
-}
-
-/// Releases what is to stay, then says on the hub that the work is being deleted, then deletes the
-/// record: whoever sees it go finds its objects as they should be.
+/// Releases what is to stay, then deletes the record: who sees the record go finds its objects as they should be.
 async fn delete(
     controller: &Works,
-    observed: &Observed,
-    applied: &AppliedManifestWork,
-    release: &[AppliedManifestResourceMeta],
-) -> Result<Applied> {
-    let uid = applied.uid().unwrap_or_default();
-    for recorded in release {
-        controller.shared.resources.release(recorded, &uid).await?;
+    applied_work: &AppliedManifestWork,
+    release: Vec<AppliedManifestResourceMeta>,
+) -> Result<Report> {
+    let (resources, uid) = (&controller.shared.resources, &applied_work.uid().unwrap_or_default());
+    let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uid).await });
+    let failures: Vec<_> = releases.buffered(AT_A_TIME).filter_map(|released| async { released.err() }).collect().await;
+    if !failures.is_empty() {
+        warn!(?failures, "not all objects that are to stay could be released, retrying");
+        let condition = status::deleting(&failures);
+        return Ok(Report::Condition { condition, requeue: Retry::BackOff.requeue(&controller.shared.settings) });
     }
     info!("the work was deleted, deleting what it applied");
-    write::delete(&controller.applied_works(), applied).await?;
-    let message = "The work is being deleted: waiting until its objects are gone from the managed cluster";
-    let finding = NewCondition::is_true(conditions::work::DELETING, reasons::work::DELETING, message);
-    Ok(said(observed, finding))
+    match write::delete(&controller.applied_works(), applied_work).await {
+        Ok(()) => Ok(Report::Nothing),
+        Err(error) => denied(controller, error, |cause| status::deleting(&[cause])),
+    }
 }
 
-async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Result<Applied> {
+async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Result<Report> {
     // The finalizer comes first: what is applied without it could stay behind.
     let work = observed.work.as_ref();
     let added = write::add_finalizer(&controller.works(), work, finalizers::MANIFEST_WORK).await?;
     let work = added.unwrap_or_else(|| work.clone());
-    let record = ensure_record(controller, observed, plan.record).await?;
-    let ownership = ownership::decide(work.spec.delete_option.as_ref(), &record);
-    let known = plan.recorded.iter().map(identity).collect();
-    let pass = ObjectPass { resources: &controller.shared.resources, ownership: &ownership, known };
-    let mut results = Vec::with_capacity(plan.items.len());
-    for item in plan.items {
-        results.push(pass.apply(item).await);
+    let applied_work = match ensure_record(controller, observed, plan.applied_work).await {
+        Ok(applied_work) => applied_work,
+        Err(error) => return denied(controller, error, status::refused),
+    };
+    let resources = &controller.shared.resources;
+    let known = plan.recorded.iter().map(identifier::of_recorded).collect();
+    let objects = ObjectPass { resources, applied_work: &applied_work, known };
+    let mut outcomes = Vec::with_capacity(observed.manifests.len());
+    for manifest in plan.order.iter().filter_map(|index| observed.manifests.get(*index)) {
+        outcomes.push(objects.apply(manifest).await);
     }
-    results.sort_by_key(|result| result.outcome.meta.ordinal);
-    let mut retry = results.iter().any(|result| result.retry);
-    let mut resources = current_resources(&results);
-    if let Some(current) = &mut resources {
-        retry |= prune(controller, &record, &plan.recorded, current).await?;
+    outcomes.sort_by_key(|outcome| outcome.meta.ordinal);
+    let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, plan.recorded, &outcomes).await;
+    let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::max);
+    Ok(Report::Pass(Box::new(Pass { work, applied_work, outcomes, resources: kept, undeleted, retry })))
+}
+
+/// Reports that the managed cluster denies writing the record. Other errors are the driver's to retry.
+fn denied(controller: &Works, error: Error, condition: impl FnOnce(String) -> NewCondition) -> Result<Report> {
+    let is_denied = matches!(error.code(), Some(400 | 403 | 404 | 405 | 413 | 422));
+    if !is_denied {
+        return Err(error);
     }
-    let outcomes = results.into_iter().map(|result| result.outcome).collect();
-    Ok(Applied::Pass(Box::new(Pass { work, record, outcomes, resources, retry })))
+    let cause = explain(&error);
+    warn!(cause, "the managed cluster denies writing the AppliedManifestWork, retrying");
+    let requeue = Retry::after(error.class()).requeue(&controller.shared.settings);
+    Ok(Report::Condition { condition: condition(cause), requeue })
 }
 
 async fn ensure_record(
     controller: &Works,
     observed: &Observed,
-    wanted: AppliedManifestWork,
+    desired: AppliedManifestWork,
 ) -> Result<AppliedManifestWork> {
     let api = controller.applied_works();
-    if let Some(present) = &observed.applied {
-        let patched = write::patch(&api, present.as_ref(), &wanted).await?;
-        return Ok(patched.unwrap_or_else(|| present.as_ref().clone()));
+    if let Some(existing) = &observed.applied_work {
+        let patched = write::patch(&api, existing.as_ref(), &desired).await?;
+        return Ok(patched.unwrap_or_else(|| existing.as_ref().clone()));
     }
-    match write::create(&api, &wanted).await {
-        // Created a moment ago, and the watch has not brought it yet.
-        Err(error) if error.is_conflict() => match write::get(&api, &wanted.name_any()).await? {
-            Some(present) => Ok(present),
-            None => Err(error),
+    match write::create(&api, &desired).await {
+        // Created a moment ago, and the watch has not brought it yet. One that is being deleted is waited for.
+        Err(error) if error.is_conflict() => match write::get(&api, &desired.name_any()).await? {
+            Some(existing) if !write::is_deleting(&existing) => Ok(existing),
+            _ => Err(error),
         },
         outcome => outcome,
     }
 }
 
-/// Group, resource, namespace and name: what makes two records mean one object.
-type Identity = (String, String, String, String);
-
-fn identity(recorded: &AppliedManifestResourceMeta) -> Identity {
-    let AppliedManifestResourceMeta { group, resource, namespace, name, .. } = recorded.clone();
-    (group, resource, namespace, name)
-}
-
-/// What happened to one object.
-struct ItemResult {
-    outcome: Outcome,
-    /// Its uid, where it is there.
-    uid: Option<String>,
-    /// Whether it is retried before the regular pass, which comes every few minutes.
-    retry: bool,
-}
-
+/// Applies the objects of one work.
 struct ObjectPass<'a> {
     resources: &'a Resources,
-    ownership: &'a Ownership,
+    applied_work: &'a AppliedManifestWork,
     /// What the last pass recorded.
-    known: HashSet<Identity>,
+    known: HashSet<ResourceIdentifier>,
 }
 
 impl ObjectPass<'_> {
-    async fn apply(&self, item: Item) -> ItemResult {
-        let object = match &item.content {
-            Ok(object) => object,
-            Err(error) => return unmapped(&item, &error.clone().into()),
-        };
-        match self.resources.target(object).await {
-            Err(error) => unmapped(&item, &error),
-            Ok(target) => self.apply_mapped(&item, object, &target).await,
+    async fn apply(&self, manifest: &ResolvedManifest) -> Outcome {
+        match &manifest.target {
+            Ok(target) => self.apply_to(manifest, target).await,
+            Err(error) => outcome(manifest, failed(error), ObjectState::Unmapped),
         }
     }
 
-    async fn apply_mapped(&self, item: &Item, object: &Object, target: &Target) -> ItemResult {
-        let meta = item.meta(&target.resource.plural, target.namespaced);
-        let is_new = !self.known.contains(&identity(&recorded_as(&meta, None)));
-        match self.resources.apply(object, target, self.ownership, is_new).await {
-            Ok(Seen { uid }) => {
-                let outcome = Outcome { meta, applied: Ok(()), presence: Presence::There };
-                ItemResult { outcome, uid, retry: false }
-            }
-            Err(error) => self.failed(meta, target, &error).await,
+    async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
+        let ownership = Ownership::of(target.is_owned, self.applied_work);
+        let is_new = !self.known.contains(&manifest.identifier());
+        match self.resources.apply(&target.object, &target.mapping, &ownership, is_new).await {
+            Ok(object) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),
+            Err(error) => outcome(manifest, failed(&error), self.state(manifest, &error).await),
         }
     }
 
-    /// An object that could not be applied may still be there, as it was.
-    async fn failed(&self, meta: ManifestResourceMeta, target: &Target, error: &ApplyError) -> ItemResult {
-        let nowhere = matches!(error, ApplyError::NoNamespace(_));
-        let looked = if nowhere { Ok(None) } else { self.resources.look(target, &meta.namespace, &meta.name).await };
-        let (presence, uid) = match looked {
-            Ok(Some(seen)) => (Presence::There, seen.uid),
-            Ok(None) => (Presence::Missing, None),
-            Err(error) => (Presence::Unknown(chain(&error)), None),
-        };
-        let outcome = Outcome { meta, applied: Err(error.explain()), presence };
-        ItemResult { outcome, uid, retry: error.class() > Class::Refused }
-    }
-}
-
-fn unmapped(item: &Item, error: &ApplyError) -> ItemResult {
-    let outcome = Outcome { meta: item.meta("", true), applied: Err(error.explain()), presence: Presence::Unmapped };
-    ItemResult { outcome, uid: None, retry: error.class() > Class::Refused }
-}
-
-/// What of the work is on the cluster now; `None` when that is not known of every object. What an
-/// incomplete pass applied is not recorded: its objects go by their owner reference.
-fn current_resources(results: &[ItemResult]) -> Option<Vec<AppliedManifestResourceMeta>> {
-    let mut current = Vec::new();
-    for result in results {
-        match result.outcome.presence {
-            Presence::There => current.push(recorded_as(&result.outcome.meta, result.uid.clone())),
-            Presence::Missing => {}
-            Presence::Unknown(_) | Presence::Unmapped => return None,
+    /// An object that could not be applied may still exist, as it was.
+    async fn state(&self, manifest: &ResolvedManifest, error: &ApplyError) -> ObjectState {
+        match error {
+            ApplyError::NoNamespace(_) => ObjectState::NotFound,
+            _ => ObjectState::of(self.resources.metadata(&manifest.meta).await),
         }
     }
-    Some(current)
 }
 
-fn recorded_as(meta: &ManifestResourceMeta, uid: Option<String>) -> AppliedManifestResourceMeta {
-    AppliedManifestResourceMeta {
-        group: meta.group.clone(),
-        version: meta.version.clone(),
-        resource: meta.resource.clone(),
-        name: meta.name.clone(),
-        namespace: meta.namespace.clone(),
-        uid,
-    }
+fn failed(error: &ApplyError) -> ApplyResult {
+    ApplyResult::Failed { cause: error.explain(), retry: Retry::after(error.class()) }
 }
 
-/// Deletes what was recorded and is no longer in the work; what is not gone yet stays recorded.
-/// Returns whether there is something to wait for.
+fn outcome(manifest: &ResolvedManifest, applied: ApplyResult, object: ObjectState) -> Outcome {
+    Outcome { meta: manifest.meta.clone(), applied, object }
+}
+
+/// What came of deleting objects that are no longer in a work.
+struct Pruned {
+    /// What to record: what exists of the work, and what is not deleted yet.
+    kept: Vec<AppliedManifestResourceMeta>,
+    /// What cannot be deleted, with the reasons.
+    undeleted: Vec<String>,
+    retry: Retry,
+}
+
+/// Deletes what was recorded and is no longer in the work. While it is not known of every object of the work where it is,
+/// nothing is deleted and everything stays recorded.
 async fn prune(
-    controller: &Works,
-    record: &AppliedManifestWork,
-    recorded: &[AppliedManifestResourceMeta],
-    current: &mut Vec<AppliedManifestResourceMeta>,
-) -> Result<bool> {
-    let kept: HashSet<_> = current.iter().map(identity).collect();
-    let uid = record.uid().unwrap_or_default();
-    let mut pending = false;
-    for resource in recorded.iter().filter(|resource| !kept.contains(&identity(resource))) {
-        info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");
-        if controller.shared.resources.remove(resource, &uid).await? == Removal::Pending {
-            pending = true;
-            current.push(resource.clone());
-        }
+    resources: &Resources,
+    applied_work: &AppliedManifestWork,
+    recorded: Vec<AppliedManifestResourceMeta>,
+    outcomes: &[Outcome],
+) -> Pruned {
+    let existing = status::existing(outcomes);
+    let obsolete = obsolete(recorded, &existing, outcomes);
+    let mut pruned = Pruned { kept: existing, undeleted: Vec::new(), retry: Retry::AtRegularPass };
+    if outcomes.iter().any(Outcome::is_uncertain) {
+        pruned.kept.extend(obsolete);
+        return pruned;
     }
-    Ok(pending)
+    let uid = &applied_work.uid().unwrap_or_default();
+    let deletions = stream::iter(obsolete).map(|resource| async move {
+        info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");
+        (resources.delete(&resource, uid).await, resource)
+    });
+    let deletions: Vec<_> = deletions.buffered(AT_A_TIME).collect().await;
+    deletions.into_iter().for_each(|(deletion, resource)| pruned.take(deletion, resource));
+    pruned
 }
+
+impl Pruned {
+    fn take(&mut self, deletion: Deletion, resource: AppliedManifestResourceMeta) {
+        if deletion == Deletion::Done {
+            return;
+        }
+        if let Deletion::Failed(cause) = deletion {
+            self.undeleted.push(cause);
+        }
+        self.kept.push(resource);
+        self.retry = Retry::BackOff;
+    }
+}
+
+/// What is recorded and is neither in the spec nor one of its objects under another group.
+fn obsolete(
+    recorded: Vec<AppliedManifestResourceMeta>,
+    existing: &[AppliedManifestResourceMeta],
+    outcomes: &[Outcome],
+) -> Vec<AppliedManifestResourceMeta> {
+    let ids: HashSet<_> = outcomes.iter().map(|outcome| identifier::of_manifest(&outcome.meta)).collect();
+    let uids: HashSet<_> = existing.iter().filter_map(|resource| resource.uid.as_ref()).collect();
+    let is_obsolete = |resource: &AppliedManifestResourceMeta| {
+        let is_same_object = resource.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+        !ids.contains(&identifier::of_recorded(resource)) && !is_same_object
+    };
+    recorded.into_iter().filter(is_obsolete).collect()
+}
+
+#[cfg(test)]
+mod tests;

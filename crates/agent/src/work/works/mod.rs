@@ -9,6 +9,7 @@ mod apply;
 mod observe;
 mod plan;
 mod report;
+mod resolve;
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
@@ -21,7 +22,7 @@ use ocm_runtime::{
     write::{has_finalizer, is_deleting},
 };
 
-pub(super) use self::{apply::Applied, observe::Observed, plan::Plan};
+pub(super) use self::{apply::Report, observe::Observed, plan::Plan};
 use super::Shared;
 
 /// The controller; its keys are names of ManifestWorks.
@@ -49,11 +50,12 @@ impl Controller for Works {
     type Key = String;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = Applied;
+    type Applied = Report;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let queue = builder.queue();
+        self.shared.stuck.notify(queue.clone());
         builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
             let concerns = concerns(change);
@@ -64,7 +66,7 @@ impl Controller for Works {
             concerns.then_some(name)
         });
         let prefix = components::applied_manifest_work_name(&self.shared.settings.hub_hash, "");
-        builder.watches(&self.shared.applied, move |change| {
+        builder.watches(&self.shared.applied_works, move |change| {
             let work = change.object().metadata.name.as_ref()?.strip_prefix(&prefix)?.to_owned();
             puts_objects_at_risk(change).then_some(work)
         });
@@ -78,11 +80,11 @@ impl Controller for Works {
         plan::plan(observed)
     }
 
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, Error> {
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Report, Error> {
         apply::apply(self, observed, plan).await
     }
 
-    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, Error> {
+    async fn report(&self, observed: &Observed, applied: Report, now: Timestamp) -> Result<Requeue, Error> {
         report::report(self, observed, applied, now).await
     }
 }

@@ -8,21 +8,29 @@ use ocm_api::{
 };
 use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
 
-use super::{super::Settings, Works};
+use super::{
+    super::Settings,
+    Works,
+    plan::orphans,
+    resolve::{ResolvedManifest, resolve},
+};
 
 /// A work, and the record of what was applied of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::work) struct Observed {
     /// The work as the hub has it.
     pub work: Arc<ManifestWork>,
     /// The record on the managed cluster, if there is one.
-    pub applied: Option<Arc<AppliedManifestWork>>,
-    /// Whose agent this is.
+    pub applied_work: Option<Arc<AppliedManifestWork>>,
+    /// The manifests of the work, where they are needed.
+    pub manifests: Vec<ResolvedManifest>,
+    /// Why objects of a record that is being deleted cannot be deleted.
+    pub stuck: Option<Vec<String>>,
+    /// The settings of the agent.
     pub settings: Arc<Settings>,
 }
 
-/// Looks up a work. `None` when it is gone, or complete: a complete work is frozen, whatever
-/// happens to its spec.
+/// Looks up a work. `None` if it is gone or complete: a complete work is frozen, whatever happens to its spec.
 pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Observed>> {
     let shared = &controller.shared;
     let Some(work) = shared.works.get(&ObjectKey::new(&shared.settings.cluster, name)) else {
@@ -35,11 +43,25 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
         return Ok(None);
     }
     let applied_name = components::applied_manifest_work_name(&shared.settings.hub_hash, name);
-    let mut applied = shared.applied.named(&applied_name);
-    if applied.is_none() && deleting {
-        // The watch may not have brought what we created a moment ago, and to let a work go without
-        // its record would leave its objects behind.
-        applied = write::get(&controller.applied_works(), &applied_name).await?.map(Arc::new);
+    let mut applied_work = shared.applied_works.named(&applied_name);
+    if applied_work.is_none() && deleting {
+        // The watch may not have brought what we created a moment ago, and a work that is released without its record
+        // would leave its objects behind.
+        applied_work = write::get(&controller.applied_works(), &applied_name).await?.map(Arc::new);
     }
-    Ok(Some(Observed { work, applied, settings: shared.settings.clone() }))
+    let manifests = match needs_manifests(&work, applied_work.as_deref()) {
+        true => resolve(&shared.resources, &work.spec).await,
+        false => Vec::new(),
+    };
+    let stuck = shared.stuck.get(&applied_name);
+    Ok(Some(Observed { work, applied_work, manifests, stuck, settings: shared.settings.clone() }))
+}
+
+/// Whether the work is applied, or deleted in a way that depends on its manifests.
+fn needs_manifests(work: &ManifestWork, applied_work: Option<&AppliedManifestWork>) -> bool {
+    if write::is_deleting(work) {
+        applied_work.is_some_and(|record| !write::is_deleting(record)) && orphans(work)
+    } else {
+        !applied_work.is_some_and(write::is_deleting)
+    }
 }

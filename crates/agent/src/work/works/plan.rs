@@ -1,46 +1,47 @@
 //! What to do about a work. Pure.
 
+use std::{collections::HashSet, time::Duration};
+
 use kube::ResourceExt as _;
 use ocm_api::{
-    components, finalizers,
+    components, conditions, finalizers,
     work::v1::{
-        AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkSpec, DeleteOption, PropagationPolicy,
+        AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkSpec, ManifestWork, PropagationPolicy,
     },
 };
-use ocm_runtime::write::{has_finalizer, is_deleting};
+use ocm_runtime::{
+    Requeue,
+    conditions::{NewCondition, is_true},
+    write::{has_finalizer, is_deleting},
+};
 
 use super::{
-    super::{
-        manifest::{self, Item},
-        refusal,
-    },
+    super::{identifier, ownership, refusal, status},
     Observed,
 };
 
 /// What to do about a work.
 #[derive(Clone, Debug)]
 pub(in crate::work) enum Plan {
-    /// Nothing to do, or to wait for.
+    /// Nothing to do, or to wait for a change.
     Nothing,
-    /// Say why it is not applied, and leave everything as it is.
-    Refuse(String),
+    /// Set a condition of the work and leave everything else as it is.
+    SetCondition { condition: NewCondition, requeue: Requeue },
     /// Apply it.
     Apply(Box<ApplyPlan>),
     /// Delete the record, which deletes the objects. `release` are objects that are to stay.
-    Delete { applied: Box<AppliedManifestWork>, release: Vec<AppliedManifestResourceMeta> },
-    /// Deleting it would delete what its owner has asked to keep in a way that is not understood.
-    Hold(String),
-    /// Everything is gone: let the work go.
-    LetGo,
+    Delete { applied_work: Box<AppliedManifestWork>, release: Vec<AppliedManifestResourceMeta> },
+    /// All objects are gone: remove the finalizer of the work.
+    RemoveFinalizer,
 }
 
 /// What applying a work takes.
 #[derive(Clone, Debug)]
 pub(in crate::work) struct ApplyPlan {
     /// The record as it should be.
-    pub record: AppliedManifestWork,
-    /// The objects, in the order to apply them.
-    pub items: Vec<Item>,
+    pub applied_work: AppliedManifestWork,
+    /// Indices of the manifests, in the order to apply them.
+    pub order: Vec<usize>,
     /// What was recorded last time.
     pub recorded: Vec<AppliedManifestResourceMeta>,
 }
@@ -49,24 +50,24 @@ pub(super) fn plan(observed: &Observed) -> Plan {
     if is_deleting(observed.work.as_ref()) {
         return plan_deletion(observed);
     }
-    if observed.applied.as_deref().is_some_and(is_deleting) {
+    if observed.applied_work.as_deref().is_some_and(is_deleting) {
         // Somebody deletes the record: apply again when it is gone.
-        return Plan::Nothing;
+        return while_record_is_deleted(observed, status::blocked);
     }
     match refusal::reason(&observed.work.spec) {
-        Some(reason) => Plan::Refuse(reason),
+        Some(reason) => Plan::SetCondition { condition: status::refused(reason), requeue: Requeue::OnChange },
         None => Plan::Apply(Box::new(plan_apply(observed))),
     }
 }
 
 fn plan_apply(observed: &Observed) -> ApplyPlan {
-    let mut items = manifest::read(&observed.work.spec.workload.manifests);
-    items.sort_by_key(Item::rank);
-    ApplyPlan { record: record(observed), items, recorded: recorded(observed.applied.as_deref()) }
+    let mut order: Vec<_> = (0..observed.manifests.len()).collect();
+    order.sort_by_key(|index| observed.manifests.get(*index).map(|manifest| manifest.rank));
+    ApplyPlan { applied_work: record(observed), order, recorded: recorded(observed.applied_work.as_deref()) }
 }
 
-fn recorded(applied: Option<&AppliedManifestWork>) -> Vec<AppliedManifestResourceMeta> {
-    let status = applied.and_then(|applied| applied.status.as_ref());
+fn recorded(applied_work: Option<&AppliedManifestWork>) -> Vec<AppliedManifestResourceMeta> {
+    let status = applied_work.and_then(|applied_work| applied_work.status.as_ref());
     status.map(|status| status.applied_resources.clone()).unwrap_or_default()
 }
 
@@ -74,7 +75,7 @@ fn recorded(applied: Option<&AppliedManifestWork>) -> Vec<AppliedManifestResourc
 fn record(observed: &Observed) -> AppliedManifestWork {
     let settings = &observed.settings;
     let work = observed.work.name_any();
-    let mut record = observed.applied.as_deref().cloned().unwrap_or_else(|| {
+    let mut record = observed.applied_work.as_deref().cloned().unwrap_or_else(|| {
         let mut new = AppliedManifestWork::default();
         new.metadata.name = Some(components::applied_manifest_work_name(&settings.hub_hash, &work));
         new.metadata.labels.clone_from(&observed.work.metadata.labels);
@@ -92,26 +93,50 @@ fn record(observed: &Observed) -> AppliedManifestWork {
 }
 
 fn plan_deletion(observed: &Observed) -> Plan {
-    if !has_finalizer(observed.work.as_ref(), finalizers::MANIFEST_WORK) {
+    let work = observed.work.as_ref();
+    if !has_finalizer(work, finalizers::MANIFEST_WORK) {
         return Plan::Nothing;
     }
-    let Some(applied) = &observed.applied else { return Plan::LetGo };
-    if is_deleting(applied.as_ref()) {
-        return Plan::Nothing;
+    let Some(applied_work) = &observed.applied_work else { return Plan::RemoveFinalizer };
+    if is_deleting(applied_work.as_ref()) {
+        return while_record_is_deleted(observed, status::deleting);
     }
-    let option = observed.work.spec.delete_option.as_ref();
-    if let Some(field) = option.and_then(refusal::unsupported_delete_option) {
-        return Plan::Hold(format!(
-            "Not deleted: this agent does not support {field} yet and would delete objects that are to stay. Set \
-             spec.deleteOption.propagationPolicy to Foreground to delete them all or to Orphan to keep them all"
-        ));
+    if let Some(field) = work.spec.delete_option.as_ref().and_then(refusal::unsupported_delete_option) {
+        return Plan::SetCondition { condition: status::held(&field), requeue: Requeue::OnChange };
     }
-    let release = if orphans(option) { recorded(Some(applied)) } else { Vec::new() };
-    Plan::Delete { applied: Box::new(applied.as_ref().clone()), release }
+    let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if !is_true(conditions, conditions::work::DELETING) {
+        // Said before anything is deleted. If it cannot be written, nothing is deleted.
+        return Plan::SetCondition { condition: status::deleting(&[]), requeue: Requeue::After(Duration::ZERO) };
+    }
+    Plan::Delete { applied_work: Box::new(applied_work.as_ref().clone()), release: to_release(observed) }
 }
 
-fn orphans(option: Option<&DeleteOption>) -> bool {
-    option.is_some_and(|option| option.propagation_policy == PropagationPolicy::Orphan)
+/// Writes only when something went wrong, or no longer does.
+fn while_record_is_deleted(observed: &Observed, condition: impl FnOnce(&[String]) -> NewCondition) -> Plan {
+    let Some(failures) = &observed.stuck else { return Plan::Nothing };
+    Plan::SetCondition { condition: condition(failures), requeue: Requeue::OnChange }
+}
+
+/// The objects that stay when the work is deleted. What was applied may not be recorded yet, so all objects of the spec
+/// count as well.
+fn to_release(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+    let option = observed.work.spec.delete_option.as_ref();
+    let of_spec = observed.manifests.iter().filter(|manifest| manifest.target.is_ok());
+    let of_spec = of_spec.map(|manifest| identifier::recorded(&manifest.meta, None));
+    let mut seen = HashSet::new();
+    let all = recorded(observed.applied_work.as_deref()).into_iter().chain(of_spec);
+    all.filter(|resource| {
+        let id = identifier::of_recorded(resource);
+        !ownership::is_owned(option, &id) && seen.insert(id)
+    })
+    .collect()
+}
+
+/// Whether some objects of a work stay when it is deleted.
+pub(super) fn orphans(work: &ManifestWork) -> bool {
+    let option = work.spec.delete_option.as_ref();
+    option.is_some_and(|option| option.propagation_policy != PropagationPolicy::Foreground)
 }
 
 #[cfg(test)]

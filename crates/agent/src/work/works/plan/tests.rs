@@ -1,10 +1,15 @@
 use std::sync::Arc;
 
+use kube::core::{ApiResource, GroupVersionKind};
 use ocm_api::work::v1::ManifestWork;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::work::Settings;
+use crate::work::{
+    Settings, manifest,
+    mapper::RestMapping,
+    works::resolve::{ResolvedManifest, Target},
+};
 
 fn observed(work: Value, applied: Option<Value>) -> Observed {
     let mut value = json!({"metadata": {"name": "w", "namespace": "c1"}, "spec": {"workload": {"manifests": [
@@ -13,9 +18,20 @@ fn observed(work: Value, applied: Option<Value>) -> Observed {
     json_patch(&mut value, work);
     Observed {
         work: Arc::new(serde_json::from_value::<ManifestWork>(value).unwrap()),
-        applied: applied.map(|value| Arc::new(serde_json::from_value(value).unwrap())),
+        applied_work: applied.map(|value| Arc::new(serde_json::from_value(value).unwrap())),
+        manifests: vec![manifest("a"), manifest("not-recorded")],
+        stuck: None,
         settings: Arc::new(Settings::new("c1", "https://hub", "agent1")),
     }
+}
+
+fn manifest(name: &str) -> ResolvedManifest {
+    let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "b"}});
+    let parsed = manifest::parse(&[value.into()]).remove(0);
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
+    let mapping = RestMapping { resource, namespaced: true };
+    let (meta, rank) = (parsed.meta("configmaps", true), parsed.rank());
+    ResolvedManifest { meta, rank, target: Ok(Target { object: parsed.desired.unwrap(), mapping, is_owned: true }) }
 }
 
 fn json_patch(into: &mut Value, from: Value) {
@@ -48,56 +64,101 @@ fn applied() -> Value {
 fn a_new_work_gets_a_record_with_its_labels_and_a_finalizer() {
     let observed = observed(json!({"metadata": {"labels": {"x": "y"}}}), None);
     let Plan::Apply(plan) = plan(&observed) else { panic!("not applied") };
-    assert_eq!(plan.record.name_any(), format!("{}-w", observed.settings.hub_hash));
-    assert_eq!(plan.record.labels()["x"], "y");
-    assert_eq!(plan.record.finalizers(), [finalizers::APPLIED_MANIFEST_WORK]);
-    assert_eq!((plan.record.spec.agent_id.as_str(), plan.record.spec.manifest_work_name.as_str()), ("agent1", "w"));
+    assert_eq!(plan.applied_work.name_any(), format!("{}-w", observed.settings.hub_hash));
+    assert_eq!(plan.applied_work.labels()["x"], "y");
+    assert_eq!(plan.applied_work.finalizers(), [finalizers::APPLIED_MANIFEST_WORK]);
+    assert_eq!(
+        (plan.applied_work.spec.agent_id.as_str(), plan.applied_work.spec.manifest_work_name.as_str()),
+        ("agent1", "w")
+    );
 }
 
 #[test]
 fn a_record_keeps_its_labels_and_follows_the_agents_id() {
     let observed = observed(json!({"metadata": {"labels": {"new": "1"}}}), Some(applied()));
     let Plan::Apply(plan) = plan(&observed) else { panic!("not applied") };
-    assert_eq!(plan.record.metadata.labels, None);
-    assert_eq!(plan.record.spec.agent_id, "agent1");
-    assert_eq!(plan.record.finalizers(), [finalizers::APPLIED_MANIFEST_WORK], "a record that has lost it gets it back");
+    assert_eq!(plan.applied_work.metadata.labels, None);
+    assert_eq!(plan.applied_work.spec.agent_id, "agent1");
+    assert_eq!(
+        plan.applied_work.finalizers(),
+        [finalizers::APPLIED_MANIFEST_WORK],
+        "a record that has lost it gets it back"
+    );
     assert_eq!(plan.recorded.len(), 1);
+}
+
+fn condition(plan: Plan) -> (NewCondition, Requeue) {
+    match plan {
+        Plan::SetCondition { condition, requeue } => (condition, requeue),
+        other => panic!("no condition: {other:?}"),
+    }
 }
 
 #[test]
 fn a_work_that_asks_for_what_is_not_built_is_refused() {
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
-    let observed = observed(json!({"spec": {"executor": executor}}), None);
-    assert!(matches!(plan(&observed), Plan::Refuse(reason) if reason.contains("spec.executor")));
+    let (refused, _) = condition(plan(&observed(json!({"spec": {"executor": executor}}), None)));
+    assert_eq!((refused.type_, refused.status), ("Applied", "False"));
+    assert!(refused.message.contains("spec.executor"), "{}", refused.message);
+}
+
+fn record_being_deleted() -> Option<Value> {
+    Some(with(applied(), json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})))
 }
 
 #[test]
 fn nothing_is_applied_while_the_record_is_being_deleted() {
-    let record = with(applied(), json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    assert!(matches!(plan(&observed(json!({}), Some(record))), Plan::Nothing));
+    let mut observed = observed(json!({}), record_being_deleted());
+    assert!(matches!(plan(&observed), Plan::Nothing));
+    observed.stuck = Some(vec!["secrets ns/a: forbidden".into()]);
+    let (blocked, _) = condition(plan(&observed));
+    assert_eq!((blocked.type_, blocked.status), ("Applied", "False"));
+    assert!(blocked.message.contains("secrets ns/a: forbidden"), "{}", blocked.message);
+}
+
+/// A work that is being deleted, which its status says.
+fn announced() -> Value {
+    let condition = json!({"type": "Deleting", "status": "True", "reason": "x", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    with(deleted(), json!({"status": {"conditions": [condition]}}))
 }
 
 #[test]
-fn a_deleted_work_deletes_its_record_and_goes_when_that_is_gone() {
-    assert!(matches!(plan(&observed(deleted(), Some(applied()))), Plan::Delete { release, .. } if release.is_empty()));
-    let record = with(applied(), json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-    assert!(matches!(plan(&observed(deleted(), Some(record))), Plan::Nothing));
-    assert!(matches!(plan(&observed(deleted(), None)), Plan::LetGo));
+fn a_deletion_is_announced_before_anything_is_deleted() {
+    let (deleting, requeue) = condition(plan(&observed(deleted(), Some(applied()))));
+    assert_eq!((deleting.type_, deleting.status, requeue), ("Deleting", "True", Requeue::After(Duration::ZERO)));
+    assert!(
+        matches!(plan(&observed(announced(), Some(applied()))), Plan::Delete { release, .. } if release.is_empty())
+    );
 }
 
 #[test]
-fn objects_of_a_work_that_orphans_are_released_before_the_record_goes() {
-    let work = with(deleted(), json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}}));
-    assert!(matches!(plan(&observed(work, Some(applied()))), Plan::Delete { release, .. } if release.len() == 1));
+fn a_deleted_work_waits_for_its_record_and_says_what_cannot_be_deleted() {
+    let mut waiting = observed(announced(), record_being_deleted());
+    assert!(matches!(plan(&waiting), Plan::Nothing));
+    waiting.stuck = Some(vec!["secrets ns/a: forbidden".into()]);
+    let (deleting, _) = condition(plan(&waiting));
+    assert_eq!((deleting.type_, deleting.status), ("Deleting", "True"));
+    assert!(deleting.message.ends_with("secrets ns/a: forbidden"), "{}", deleting.message);
+    assert!(matches!(plan(&observed(announced(), None)), Plan::RemoveFinalizer));
+}
+
+#[test]
+fn objects_of_a_work_that_orphans_are_released_before_the_record_goes_recorded_or_not() {
+    let work = with(announced(), json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}}));
+    let Plan::Delete { release, .. } = plan(&observed(work, Some(applied()))) else { panic!("not deleted") };
+    let names: Vec<_> = release.iter().map(|resource| resource.name.as_str()).collect();
+    assert_eq!(names, ["a", "not-recorded"]);
 }
 
 #[test]
 fn a_deleted_work_that_is_to_keep_some_objects_is_held_until_its_owner_decides() {
     let work = with(deleted(), json!({"spec": {"deleteOption": {"propagationPolicy": "SelectivelyOrphan"}}}));
-    assert!(
-        matches!(plan(&observed(work.clone(), Some(applied()))), Plan::Hold(reason) if reason.contains("Foreground"))
-    );
-    assert!(matches!(plan(&observed(work, None)), Plan::LetGo), "nothing was applied, so nothing can be lost");
+    let (held, _) = condition(plan(&observed(work.clone(), Some(applied()))));
+    assert_eq!((held.type_, held.status), ("Deleting", "False"));
+    assert!(held.message.contains("Foreground"), "{}", held.message);
+    let nothing_applied = plan(&observed(work, None));
+    assert!(matches!(nothing_applied, Plan::RemoveFinalizer), "nothing was applied, so nothing can be lost");
 }
 
 #[test]

@@ -1,0 +1,299 @@
+//! Deleting objects that works do not want any more, and releasing those that are to stay.
+
+use std::time::Duration;
+
+use either::Either;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{
+    api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+    core::ObjectMeta,
+};
+use ocm_api::work::v1::AppliedManifestResourceMeta;
+use ocm_runtime::{Error, Result, ResultExt as _, error::found};
+use serde_json::json;
+
+use super::{Resources, explain};
+use crate::work::{
+    identifier::{self, describe},
+    ownership,
+};
+
+/// How often an object is read again when others write it at the same time.
+const CONFLICT_TRIES: u32 = 4;
+const CONFLICT_WAIT: Duration = Duration::from_millis(10);
+
+/// What became of a recorded object that is to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::work) enum Deletion {
+    /// It is gone, or not ours to delete.
+    Done,
+    /// It is being deleted and still exists.
+    Pending,
+    /// It could not be deleted; this is why.
+    Failed(String),
+}
+
+/// What to do about an object that a record wants deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Forget,
+    /// Another work owns it too: only our owner reference is removed.
+    Release,
+    Wait,
+    Delete,
+}
+
+/// Decides on an object as it is now: one without our owner reference was orphaned or is somebody else's, and one with
+/// another uid is another object under the old name.
+fn step(existing: &ObjectMeta, recorded_uid: Option<&String>, owner_uid: &str) -> Step {
+    let owners = existing.owner_references.as_deref().unwrap_or_default();
+    if !owners.iter().any(|owner| owner.uid == owner_uid) {
+        Step::Forget
+    } else if owners.iter().any(|owner| owner.uid != owner_uid && ownership::is_applied_work(owner)) {
+        Step::Release
+    } else if recorded_uid.is_some() && recorded_uid != existing.uid.as_ref() {
+        Step::Forget
+    } else if existing.deletion_timestamp.is_some() {
+        Step::Wait
+    } else {
+        Step::Delete
+    }
+}
+
+impl Resources {
+    /// Deletes an object that an AppliedManifestWork lists, if it still belongs to it alone.
+    pub(in crate::work) async fn delete(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Deletion {
+        self.written.remove(&identifier::of_recorded(recorded));
+        if !identifier::is_addressable(recorded) {
+            return Deletion::Failed(not_addressable(recorded));
+        }
+        let mut wait = CONFLICT_WAIT;
+        for _ in 1..CONFLICT_TRIES {
+            match self.delete_once(recorded, owner_uid).await {
+                Err(error) if error.is_conflict() => tokio::time::sleep(wait).await,
+                outcome => return deletion(recorded, outcome),
+            }
+            wait *= 5;
+        }
+        deletion(recorded, self.delete_once(recorded, owner_uid).await)
+    }
+
+    async fn delete_once(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Result<Deletion> {
+        let Some(existing) = self.metadata_of(recorded).await? else { return Ok(Deletion::Done) };
+        match step(&existing, recorded.uid.as_ref(), owner_uid) {
+            Step::Forget => Ok(Deletion::Done),
+            Step::Release => self.patch_owners(recorded, existing, owner_uid).await.map(|()| Deletion::Done),
+            Step::Wait => Ok(Deletion::Pending),
+            Step::Delete => self.request_deletion(recorded, existing).await,
+        }
+    }
+
+    /// A conflict is another object under the old name, or one that got other owners since it was read.
+    async fn request_deletion(&self, recorded: &AppliedManifestResourceMeta, existing: ObjectMeta) -> Result<Deletion> {
+        let preconditions = Preconditions { uid: existing.uid, resource_version: existing.resource_version };
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let deleted = self.api_of(recorded).delete(&recorded.name, &params).await;
+        match found(deleted.while_trying_to("delete", || describe(recorded)))? {
+            Some(Either::Left(_)) => Ok(Deletion::Pending),
+            Some(Either::Right(_)) | None => Ok(Deletion::Done),
+        }
+    }
+
+    /// Removes an owner reference from an object, so that it stays when its owner is deleted.
+    ///
+    /// # Errors
+    /// For people, with the object.
+    pub(in crate::work) async fn release(
+        &self,
+        recorded: &AppliedManifestResourceMeta,
+        owner_uid: &str,
+    ) -> Result<(), String> {
+        if !identifier::is_addressable(recorded) {
+            return Err(not_addressable(recorded));
+        }
+        let mut wait = CONFLICT_WAIT;
+        for _ in 1..CONFLICT_TRIES {
+            match self.release_once(recorded, owner_uid).await {
+                Err(error) if error.is_conflict() => tokio::time::sleep(wait).await,
+                outcome => return outcome.map_err(|error| failure(recorded, &error)),
+            }
+            wait *= 5;
+        }
+        self.release_once(recorded, owner_uid).await.map_err(|error| failure(recorded, &error))
+    }
+
+    async fn release_once(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Result<()> {
+        match self.metadata_of(recorded).await? {
+            Some(existing) => self.patch_owners(recorded, existing, owner_uid).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn patch_owners(
+        &self,
+        recorded: &AppliedManifestResourceMeta,
+        existing: ObjectMeta,
+        owner_uid: &str,
+    ) -> Result<()> {
+        let owners = existing.owner_references.unwrap_or_default();
+        let others: Vec<&OwnerReference> = owners.iter().filter(|owner| owner.uid != owner_uid).collect();
+        if others.len() == owners.len() {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {
+            "uid": existing.uid,
+            "resourceVersion": existing.resource_version,
+            "ownerReferences": others,
+        }});
+        let api = self.api_of(recorded);
+        let patched = api.patch_metadata(&recorded.name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        found(patched.while_trying_to("remove the owner reference from", || describe(recorded))).map(|_| ())
+    }
+}
+
+fn deletion(recorded: &AppliedManifestResourceMeta, outcome: Result<Deletion>) -> Deletion {
+    outcome.unwrap_or_else(|error| Deletion::Failed(failure(recorded, &error)))
+}
+
+fn failure(recorded: &AppliedManifestResourceMeta, error: &Error) -> String {
+    format!("{}: {}", describe(recorded), explain(error))
+}
+
+fn not_addressable(recorded: &AppliedManifestResourceMeta) -> String {
+    format!(
+        "{}: this is no valid name of an object. Delete the object by hand, and take the entry out of the status of the \
+         AppliedManifestWork",
+        describe(recorded)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        testing::{Mock, conflict, not_found},
+        work::ownership::tests::owner,
+    };
+
+    fn recorded(uid: Option<&str>) -> AppliedManifestResourceMeta {
+        AppliedManifestResourceMeta {
+            version: "v1".into(),
+            resource: "configmaps".into(),
+            name: "a".into(),
+            namespace: "ns".into(),
+            uid: uid.map(str::to_owned),
+            ..AppliedManifestResourceMeta::default()
+        }
+    }
+
+    fn existing(uid: &str, owners: &[OwnerReference]) -> (u16, Value) {
+        (
+            200,
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "a", "namespace": "ns", "uid": uid, "resourceVersion": "7", "ownerReferences": owners}}),
+        )
+    }
+
+    fn deleting(uid: &str, owners: &[OwnerReference]) -> (u16, Value) {
+        let (code, mut object) = existing(uid, owners);
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        (code, object)
+    }
+
+    fn failed(code: u16) -> (u16, Value) {
+        (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "no"}))
+    }
+
+    async fn delete(recorded: AppliedManifestResourceMeta, answers: Vec<(u16, Value)>) -> (Deletion, String, Mock) {
+        let server = Mock::answering(answers);
+        let deletion = Resources::new(server.client()).delete(&recorded, "ours").await;
+        let verbs: Vec<_> = server.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
+        (deletion, verbs.join(" "), server)
+    }
+
+    fn ours() -> OwnerReference {
+        owner("hub-w", "ours")
+    }
+
+    #[tokio::test]
+    async fn an_object_of_ours_is_deleted_as_it_was_read_and_pending_until_it_is_gone() {
+        let (deletion, asked, server) =
+            delete(recorded(Some("1")), vec![existing("1", &[ours()]), deleting("1", &[ours()])]).await;
+        assert_eq!((deletion, asked.as_str()), (Deletion::Pending, "GET DELETE"));
+        let request = server.bodies().pop().unwrap();
+        assert_eq!(request["preconditions"], json!({"uid": "1", "resourceVersion": "7"}));
+        assert_eq!(request["propagationPolicy"], "Background");
+        let (deletion, asked, _) = delete(recorded(Some("1")), vec![deleting("1", &[ours()])]).await;
+        assert_eq!((deletion, asked.as_str()), (Deletion::Pending, "GET"));
+        let (deletion, ..) = delete(recorded(Some("1")), vec![not_found()]).await;
+        assert_eq!(deletion, Deletion::Done);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_ours_is_left_alone() {
+        let foreign = owner("hub-w", "somebody-else");
+        for (recorded_uid, present) in [
+            (Some("1"), existing("1", &[])),
+            (Some("1"), existing("1", &[foreign])),
+            (Some("1"), existing("2", &[ours()])),
+        ] {
+            let (deletion, asked, _) = delete(recorded(recorded_uid), vec![present]).await;
+            assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET"));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_of_another_work_too_loses_only_our_owner_reference() {
+        let other = owner("hub-x", "theirs");
+        let answers = vec![existing("1", &[other.clone(), ours()]), existing("1", std::slice::from_ref(&other))];
+        let (deletion, asked, server) = delete(recorded(Some("1")), answers).await;
+        assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET PATCH"));
+        let patch = server.bodies().pop().unwrap();
+        assert_eq!(patch["metadata"], json!({"uid": "1", "resourceVersion": "7", "ownerReferences": [other]}));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_another_work_takes_over_at_that_moment_is_not_deleted() {
+        let other = owner("hub-x", "theirs");
+        let answers = vec![
+            existing("1", &[ours()]),
+            conflict(),
+            existing("1", &[other.clone(), ours()]),
+            conflict(),
+            existing("1", &[other]),
+        ];
+        let (deletion, asked, _) = delete(recorded(Some("1")), answers).await;
+        assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET DELETE GET PATCH GET"));
+    }
+
+    #[tokio::test]
+    async fn an_object_that_cannot_be_read_or_deleted_has_failed_with_a_reason() {
+        for answers in [vec![failed(500)], vec![existing("1", &[ours()]), failed(500)]] {
+            let (deletion, ..) = delete(recorded(Some("1")), answers).await;
+            let Deletion::Failed(cause) = deletion else { panic!("{deletion:?}") };
+            assert!(cause.starts_with("configmaps ns/a: failed to ") && cause.ends_with(": no"), "{cause}");
+        }
+        let odd = AppliedManifestResourceMeta { name: "a?x=y".into(), ..recorded(None) };
+        let (deletion, asked, _) = delete(odd, vec![]).await;
+        assert!(matches!(deletion, Deletion::Failed(_)) && asked.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_object_is_released_once() {
+        let server =
+            Mock::answering(vec![existing("1", &[ours()]), existing("1", &[]), existing("1", &[]), not_found()]);
+        let resources = Resources::new(server.client());
+        for _ in 0..3 {
+            resources.release(&recorded(None), "ours").await.unwrap();
+        }
+        let verbs: Vec<_> = server.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(verbs.join(" "), "GET PATCH GET GET");
+        assert_eq!(server.bodies()[1]["metadata"]["ownerReferences"], json!([]));
+    }
+}

@@ -1,0 +1,85 @@
+//! Reading, writing and deleting the objects of works on the managed cluster.
+
+mod apply;
+mod delete;
+mod error;
+mod written;
+
+use kube::{
+    Api, Client,
+    core::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta},
+};
+use ocm_api::work::v1::{AppliedManifestResourceMeta, ManifestResourceMeta};
+use ocm_runtime::{Error, ResultExt as _};
+
+use self::written::LastWritten;
+pub(super) use self::{
+    delete::Deletion,
+    error::{ApplyError, explain},
+};
+use super::{
+    identifier,
+    manifest::DesiredObject,
+    mapper::{RestMapper, RestMapping},
+};
+
+/// The objects of the managed cluster. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Resources {
+    client: Client,
+    mapper: RestMapper,
+    written: LastWritten,
+}
+
+impl std::fmt::Debug for Resources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resources").finish_non_exhaustive()
+    }
+}
+
+impl Resources {
+    pub(super) fn new(client: Client) -> Self {
+        Self { mapper: RestMapper::new(client.clone()), client, written: LastWritten::default() }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The resource of an object's kind.
+    pub(super) async fn mapping(&self, object: &DesiredObject) -> Result<RestMapping, ApplyError> {
+        let mapping = self.mapper.mapping(&object.gvk).await?;
+        let unknown =
+            || ApplyError::UnknownKind { kind: object.gvk.kind.clone(), api_version: object.gvk.api_version() };
+        mapping.ok_or_else(unknown)
+    }
+
+    /// Reads the metadata of an object; `None` if it does not exist.
+    pub(super) async fn metadata(&self, meta: &ManifestResourceMeta) -> Result<Option<ObjectMeta>, Error> {
+        let recorded = identifier::recorded(meta, None);
+        let found = self.metadata_of(&recorded).await?;
+        if found.is_none() {
+            // Its resource may be gone as well, with the CRD.
+            self.mapper.invalidate(&GroupVersionKind::gvk(&meta.group, &meta.version, &meta.kind));
+        }
+        Ok(found)
+    }
+
+    async fn metadata_of(&self, recorded: &AppliedManifestResourceMeta) -> Result<Option<ObjectMeta>, Error> {
+        let found = self.api_of(recorded).get_metadata_opt(&recorded.name).await;
+        let found = found.while_trying_to("get", || identifier::describe(recorded))?;
+        Ok(found.map(|object| object.metadata))
+    }
+
+    fn api_of(&self, recorded: &AppliedManifestResourceMeta) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(&recorded.group, &recorded.version, "");
+        self.api(&ApiResource::from_gvk_with_plural(&gvk, &recorded.resource), &recorded.namespace)
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        match namespace {
+            "" => Api::all_with(self.client.clone(), resource),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, resource),
+        }
+    }
+}

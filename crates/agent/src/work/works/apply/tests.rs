@@ -1,0 +1,164 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    testing::{Mock, not_found},
+    work::{ownership, testing},
+};
+
+fn work() -> Value {
+    let manifest =
+        |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}});
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "w", "namespace": "c1", "uid": "5", "resourceVersion": "1", "generation": 2,
+            "finalizers": [finalizers::MANIFEST_WORK]},
+        "spec": {"workload": {"manifests": [manifest("a"), manifest("b")]}}
+    })
+}
+
+fn recorded(group: &str, resource: &str, name: &str, uid: &str) -> AppliedManifestResourceMeta {
+    AppliedManifestResourceMeta {
+        group: group.into(),
+        version: "v1".into(),
+        resource: resource.into(),
+        name: name.into(),
+        namespace: "ns".into(),
+        uid: Some(uid.into()),
+    }
+}
+
+fn record(resources: &[AppliedManifestResourceMeta]) -> Value {
+    let hash = crate::work::hub_hash("https://hub");
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+        "metadata": {"name": format!("{hash}-w"), "uid": "ours", "resourceVersion": "1",
+            "finalizers": [finalizers::APPLIED_MANIFEST_WORK]},
+        "spec": {"hubHash": hash, "agentID": testing::AGENT, "manifestWorkName": "w"},
+        "status": {"appliedResources": resources}
+    })
+}
+
+fn object(name: &str, uid: &str) -> (u16, Value) {
+    let name_of_record = format!("{}-w", crate::work::hub_hash("https://hub"));
+    let owner = [ownership::tests::owner(&name_of_record, "ours")];
+    (
+        200,
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": name, "namespace": "ns", "uid": uid, "resourceVersion": "1", "ownerReferences": owner}}),
+    )
+}
+
+fn kinds() -> (u16, Value) {
+    let config_map =
+        json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "singularName": "", "verbs": []});
+    (200, json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [config_map]}))
+}
+
+fn forbidden() -> (u16, Value) {
+    let message = "secrets \"s\" is forbidden: User \"agent\" cannot delete resource \"secrets\"";
+    (403, json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": message}))
+}
+
+/// What a pass over a work does, when the record lists this and the managed cluster answers like that.
+async fn pass_with(
+    work: Value,
+    resources: &[AppliedManifestResourceMeta],
+    answers: Vec<(u16, Value)>,
+) -> (Report, Works, Mock) {
+    let hub = Mock::default().listing(testing::WORKS, &json!([work]));
+    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(resources)]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = super::super::observe::observe(&controller, "w").await.unwrap().unwrap();
+    let plan = super::super::plan::plan(&observed);
+    let report = apply(&controller, &observed, plan).await.unwrap();
+    (report, controller, managed)
+}
+
+fn names(resources: &[AppliedManifestResourceMeta]) -> Vec<&str> {
+    resources.iter().map(|resource| resource.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_obsolete_object_that_cannot_be_deleted_neither_stops_the_others_nor_the_report() {
+    let resources = [
+        recorded("", "configmaps", "a", "1"),
+        recorded("", "configmaps", "b", "2"),
+        recorded("", "secrets", "s", "3"),
+        recorded("", "configmaps", "gone", "4"),
+    ];
+    let answers = vec![kinds(), object("a", "1"), object("b", "2"), object("s", "3"), not_found(), forbidden()];
+    let (report, ..) = pass_with(work(), &resources, answers).await;
+    let Report::Pass(pass) = report else { panic!("{report:?}") };
+    assert!(pass.outcomes.iter().all(|outcome| outcome.applied == ApplyResult::Applied));
+    assert_eq!(names(&pass.resources), ["a", "b", "s"]);
+    assert_eq!((pass.undeleted.len(), pass.retry), (1, Retry::BackOff));
+    assert!(pass.undeleted[0].starts_with("secrets ns/s: "), "{:?}", pass.undeleted);
+}
+
+#[tokio::test]
+async fn what_was_applied_is_recorded_and_nothing_deleted_while_a_kind_is_not_known() {
+    let mut work = work();
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
+    work["spec"]["workload"]["manifests"][1] = thing;
+    let resources = [recorded("", "configmaps", "obsolete", "4")];
+    let answers = vec![kinds(), not_found(), object("a", "1")];
+    let (report, ..) = pass_with(work, &resources, answers).await;
+    let Report::Pass(pass) = report else { panic!("{report:?}") };
+    assert_eq!(names(&pass.resources), ["a", "obsolete"]);
+    assert_eq!(pass.retry, Retry::BackOff);
+}
+
+#[tokio::test]
+async fn a_record_is_not_deleted_before_all_that_is_to_stay_is_released() {
+    let mut work = work();
+    work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    work["spec"]["deleteOption"] = json!({"propagationPolicy": "Orphan"});
+    work["status"]["conditions"] = json!([{"type": "Deleting", "status": "True", "reason": "x", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let resources = [recorded("", "configmaps", "a", "1")];
+    let answers = vec![kinds(), object("a", "1"), not_found(), forbidden()];
+    let (report, _, managed) = pass_with(work, &resources, answers).await;
+    let Report::Condition { condition, requeue } = report else { panic!("{report:?}") };
+    assert_eq!((condition.type_, condition.status), ("Deleting", "True"));
+    assert!(condition.message.contains("configmaps ns/a: "), "{}", condition.message);
+    assert!(matches!(requeue, Requeue::BackOffWithin(_)));
+    assert!(!managed.asked().iter().any(|asked| asked.starts_with("DELETE")), "{:?}", managed.asked());
+}
+
+#[tokio::test]
+async fn a_record_that_the_managed_cluster_denies_is_reported() {
+    let hub = Mock::default().listing(testing::WORKS, &json!([work()]));
+    let managed = Mock::answering(vec![kinds(), forbidden()]);
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = super::super::observe::observe(&controller, "w").await.unwrap().unwrap();
+    let report = apply(&controller, &observed, super::super::plan::plan(&observed)).await.unwrap();
+    let Report::Condition { condition, .. } = report else { panic!("{report:?}") };
+    assert_eq!((condition.type_, condition.status), ("Applied", "False"));
+    assert!(condition.message.contains("failed to create AppliedManifestWork"), "{}", condition.message);
+}
+
+#[test]
+fn an_object_of_the_work_is_not_obsolete_under_another_group_or_while_it_cannot_be_found() {
+    let outcome = |name: &str, object| {
+        let meta = ocm_api::work::v1::ManifestResourceMeta {
+            group: "events.k8s.io".into(),
+            resource: "events".into(),
+            name: name.into(),
+            namespace: "ns".into(),
+            ..ocm_api::work::v1::ManifestResourceMeta::default()
+        };
+        Outcome { meta, applied: ApplyResult::NotTried, object }
+    };
+    let existing = [recorded("events.k8s.io", "events", "a", "1")];
+    let outcomes = [outcome("a", ObjectState::NotFound), outcome("b", ObjectState::NotFound)];
+    let before = vec![
+        recorded("", "events", "a", "1"),
+        recorded("", "events", "a", "another"),
+        recorded("events.k8s.io", "events", "b", "2"),
+        recorded("", "configmaps", "c", "3"),
+    ];
+    let obsolete = obsolete(before, &existing, &outcomes);
+    let uids: Vec<_> = obsolete.iter().filter_map(|resource| resource.uid.as_deref()).collect();
+    assert_eq!(uids, ["another", "3"]);
+}

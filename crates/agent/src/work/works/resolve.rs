@@ -1,0 +1,122 @@
+//! What the managed cluster and the spec say about each manifest of a work.
+
+use std::collections::HashMap;
+
+use ocm_api::work::v1::{ManifestResourceMeta, ManifestWorkSpec, ResourceIdentifier};
+
+use crate::work::{
+    identifier,
+    manifest::{self, DesiredObject, ManifestError, ParsedManifest},
+    mapper::RestMapping,
+    ownership,
+    resources::{ApplyError, Resources},
+};
+
+/// A manifest with everything that decides on how it is applied.
+#[derive(Debug)]
+pub(in crate::work) struct ResolvedManifest {
+    /// Which object it is, for the status.
+    pub meta: ManifestResourceMeta,
+    /// When to apply it; see [`ParsedManifest::rank`].
+    pub rank: u16,
+    /// How to apply it, or why it cannot be applied.
+    pub target: Result<Target, ApplyError>,
+}
+
+/// How to apply a manifest.
+#[derive(Debug)]
+pub(in crate::work) struct Target {
+    /// What to apply.
+    pub object: DesiredObject,
+    /// Where its kind is served.
+    pub mapping: RestMapping,
+    /// Whether the object is deleted with the work.
+    pub is_owned: bool,
+}
+
+impl ResolvedManifest {
+    /// Which object it is.
+    pub(super) fn identifier(&self) -> ResourceIdentifier {
+        identifier::of_manifest(&self.meta)
+    }
+}
+
+/// Resolves the manifests of a work, in the order of its spec.
+pub(super) async fn resolve(resources: &Resources, spec: &ManifestWorkSpec) -> Vec<ResolvedManifest> {
+    let mut resolved = Vec::with_capacity(spec.workload.manifests.len());
+    for manifest in manifest::parse(&spec.workload.manifests) {
+        resolved.push(resolve_one(resources, spec, manifest).await);
+    }
+    refuse_duplicates(&mut resolved);
+    resolved
+}
+
+async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: ParsedManifest) -> ResolvedManifest {
+    let (rank, unmapped) = (manifest.rank(), manifest.meta("", true));
+    let failed = |error| ResolvedManifest { meta: unmapped, rank, target: Err(error) };
+    let object = match &manifest.desired {
+        Ok(object) => object.clone(),
+        Err(error) => return failed(error.clone().into()),
+    };
+    match resources.mapping(&object).await {
+        Err(error) => failed(error),
+        Ok(mapping) => {
+            let meta = manifest.meta(&mapping.resource.plural, mapping.namespaced);
+            let is_owned = ownership::is_owned(spec.delete_option.as_ref(), &object.identifier(&mapping));
+            ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned }) }
+        }
+    }
+}
+
+/// Of several manifests of one object the first counts. Two versions of a kind are one object.
+fn refuse_duplicates(manifests: &mut [ResolvedManifest]) {
+    let mut first = HashMap::new();
+    for manifest in manifests.iter_mut().filter(|manifest| manifest.target.is_ok()) {
+        let ordinal = manifest.meta.ordinal;
+        let of_first = *first.entry(manifest.identifier()).or_insert(ordinal);
+        if of_first != ordinal {
+            manifest.target = Err(ManifestError::Duplicate(of_first).into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::Mock;
+
+    fn spec(manifests: &Value) -> ManifestWorkSpec {
+        serde_json::from_value(json!({"workload": {"manifests": manifests}})).unwrap()
+    }
+
+    fn config_map(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})
+    }
+
+    #[tokio::test]
+    async fn manifests_are_resolved_in_the_order_of_the_spec_and_those_that_cannot_be_say_why() {
+        let kind = |name: &str, kind: &str, namespaced: bool| json!({"name": name, "kind": kind, "namespaced": namespaced, "singularName": "", "verbs": []});
+        let core = json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+            kind("configmaps", "ConfigMap", true), kind("namespaces", "Namespace", false)]});
+        let server = Mock::answering(vec![
+            (200, core),
+            (200, json!({"kind": "APIResourceList", "groupVersion": "example.com/v1", "resources": []})),
+        ]);
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "ignored"}});
+        let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
+        let spec = spec(&json!([config_map("a"), namespace, config_map("a"), thing, {"kind": "Nothing"}]));
+        let resolved = resolve(&Resources::new(server.client()), &spec).await;
+        let errors: Vec<_> =
+            resolved.iter().map(|one| one.target.as_ref().err().map(ToString::to_string).unwrap_or_default()).collect();
+        assert!(errors[0].is_empty() && errors[1].is_empty(), "{errors:?}");
+        assert!(errors[2].contains("also manifest 0"), "{}", errors[2]);
+        assert!(errors[3].contains("does not know Thing"), "{}", errors[3]);
+        assert!(errors[4].contains("no apiVersion"), "{}", errors[4]);
+        let metas: Vec<_> =
+            resolved.iter().map(|one| (one.meta.resource.as_str(), one.meta.namespace.as_str())).collect();
+        assert_eq!(metas, [("configmaps", "ns"), ("namespaces", ""), ("configmaps", "ns"), ("", ""), ("", "")]);
+    }
+}
