@@ -1,14 +1,24 @@
 //! Builders for unit tests.
 
+use std::{
+    convert::Infallible,
+    future::ready,
+    sync::{Arc, Mutex},
+};
+
+use http::{Request, Response};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Client, client::Body};
 use ocm_api::{
     cluster::v1::{ManagedCluster, ManagedClusterSpec},
     conditions,
 };
 use ocm_runtime::conditions::NewCondition;
 
-use crate::registration::status::with_finding;
+use serde_json::Value;
+
+use crate::{error::Error, registration::status::with_finding};
 
 /// A moment that tests are free to call now.
 pub(crate) fn now() -> Timestamp {
@@ -51,4 +61,22 @@ pub(crate) fn deleting(mut cluster: ManagedCluster, finalizers: &[&str]) -> Mana
     cluster.metadata.deletion_timestamp = Some(Time(now()));
     cluster.metadata.finalizers = Some(finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect());
     cluster
+}
+
+/// The API server's refusal of a request, with this code.
+pub(crate) fn refused(code: u16) -> Error {
+    let status = kube::core::Status::failure("refused by the test", "").with_code(code).boxed();
+    let source = Box::new(kube::Error::Api(status));
+    ocm_runtime::Error::Request { verb: "write", noun: "an object".into(), source }.into()
+}
+
+/// A client of a server that gives these answers, a code and an object each, one for each request.
+pub(crate) fn client_answered_with(answers: Vec<(u16, Value)>) -> Client {
+    let answers = Arc::new(Mutex::new(answers.into_iter()));
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let (code, object) = answers.lock().unwrap().next().unwrap_or((500, Value::Null));
+        let response = Response::builder().status(code).body(Body::from(object.to_string().into_bytes()));
+        ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    Client::new(service, "default")
 }

@@ -2,16 +2,11 @@
 //!
 //! Condition `ManagedClusterConditionAvailable` → taint `unreachable` (status Unknown or missing), `unavailable` (False) or
 //! neither, in `spec.taints`. Taints of others stay as they are, but get `timeAdded` if they lack it: without it,
-//! tolerations that end after some time cannot be counted. OCM's webhook sets it, where there is one, and refuses it from
-//! anybody else. So the controller writes it until it is refused, and then leaves it to the server.
+//! nobody knows when a toleration with `tolerationSeconds` ends.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::{
     cluster::v1::{ManagedCluster, Taint, TaintEffect},
     conditions::{cluster::AVAILABLE, status},
@@ -19,6 +14,7 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, write};
 
+use super::time_added::{self, TimeAdded};
 use crate::{
     caches,
     context::HubContext,
@@ -31,34 +27,12 @@ use crate::{
 pub(crate) struct TaintController {
     hub: HubContext,
     clusters: Cache<ManagedCluster>,
-    /// Whether the server sets `timeAdded` itself, and refuses it in requests.
-    server_sets_time: AtomicBool,
+    times: TimeAdded,
 }
 
 impl TaintController {
     pub(crate) fn new(hub: &HubContext) -> Self {
-        let server_sets_time = AtomicBool::new(false);
-        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone(), server_sets_time }
-    }
-
-    /// Writes the taints with their times, or without if that is what the server wants.
-    async fn write(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<()> {
-        let untimed = without_new_times(old, new);
-        if self.server_sets_time.load(Relaxed) {
-            let written = self.hub.writer.patch(old, &untimed).await?;
-            // The webhook may have been removed. The change of the cluster brings the controller back here.
-            let is_timed = written.is_none_or(|written| written.spec.taints.iter().all(|it| it.time_added.is_some()));
-            self.server_sets_time.store(is_timed, Relaxed);
-            return Ok(());
-        }
-        match self.hub.writer.patch(old, new).await {
-            Err(error) if is_refused(&error) => {
-                self.hub.writer.patch(old, &untimed).await.map_err(|_| error)?;
-                self.server_sets_time.store(true, Relaxed);
-                Ok(())
-            }
-            result => result.map(|_| ()),
-        }
+        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone(), times: TimeAdded::default() }
     }
 }
 
@@ -81,7 +55,7 @@ impl Controller for TaintController {
     }
 
     fn plan(cluster: &Arc<ManagedCluster>, now: Timestamp) -> Option<Box<ManagedCluster>> {
-        let taints = with_times(taints_of(cluster), now);
+        let taints = time_added::set(taints_of(cluster), now);
         (taints != cluster.spec.taints).then(|| {
             let mut new = ManagedCluster::clone(cluster);
             new.spec.taints = taints;
@@ -91,7 +65,8 @@ impl Controller for TaintController {
 
     async fn apply(&self, cluster: &Arc<ManagedCluster>, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            self.write(cluster, &new).await?;
+            let patch = |new| async move { self.hub.writer.patch(cluster, &new).await };
+            self.times.write(cluster, *new, patch).await?;
         }
         Ok(())
     }
@@ -125,26 +100,6 @@ fn taints_of(cluster: &ManagedCluster) -> Vec<Taint> {
     taints
 }
 
-/// In whole seconds, which is what other clients read and write.
-fn with_times(mut taints: Vec<Taint>, now: Timestamp) -> Vec<Taint> {
-    let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    taints.iter_mut().for_each(|taint| _ = taint.time_added.get_or_insert(Time(second)));
-    taints
-}
-
-/// The new cluster, with the times of its taints only where the old one has them.
-fn without_new_times(old: &ManagedCluster, new: &ManagedCluster) -> ManagedCluster {
-    let mut untimed = new.clone();
-    let has_time = |taint: &Taint| old.spec.taints.contains(taint);
-    untimed.spec.taints.iter_mut().filter(|taint| !has_time(taint)).for_each(|taint| taint.time_added = None);
-    untimed
-}
-
-/// Whether the server has answered, and the answer was that the object is not allowed as it is.
-fn is_refused(error: &Error) -> bool {
-    matches!(error, Error::Api(error) if matches!(error.code(), Some(400 | 403 | 422)))
-}
-
 /// Whether the taint is the one of this key that the hub sets: no value, effect `NoSelect`.
 fn is_ours(taint: &Taint, key: &str) -> bool {
     taint.key == key && taint.value.as_deref().unwrap_or_default().is_empty() && taint.effect == TaintEffect::NoSelect
@@ -152,6 +107,8 @@ fn is_ours(taint: &Taint, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
     use crate::testing::{cluster, now, with_condition};
 
@@ -207,15 +164,5 @@ mod tests {
         let times: Vec<_> = planned.iter().map(|taint| taint.time_added.clone()).collect();
         assert_eq!(times, [Some(Time(now())), before, Some(Time(now()))]);
         assert_eq!(serde_json::to_value(&planned[0]).unwrap()["timeAdded"], "2027-01-15T08:00:00Z");
-    }
-
-    #[test]
-    fn a_server_that_sets_the_time_gets_the_taints_without_the_new_ones() {
-        let mut old = cluster("c1");
-        old.spec.taints = vec![taint("kept"), Taint { time_added: None, ..taint("untimed") }];
-        let new = TaintController::plan(&Arc::new(old.clone()), now()).unwrap();
-        let taints = without_new_times(&old, &new).spec.taints;
-        let unreachable = Taint { time_added: None, ..taint(UNREACHABLE) };
-        assert_eq!(taints, [&old.spec.taints[..], &[unreachable]].concat());
     }
 }

@@ -3,6 +3,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{objects::*, *};
+use crate::testing::client_answered_with;
 
 fn none() -> BTreeMap<String, String> {
     BTreeMap::new()
@@ -125,4 +126,33 @@ fn a_binding_with_a_finalizer_is_released_only_when_asked() {
     assert_eq!(removal(Some(&Arc::new(leaving())), false), None, "it waits");
     assert!(matches!(removal(Some(&Arc::new(leaving())), true), Some(Step::Remove { release: true, .. })));
     assert_eq!(removal::<RoleBinding>(None, true), None);
+}
+
+fn status(code: u16, reason: &str) -> (u16, serde_json::Value) {
+    (code, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}))
+}
+
+async fn created(answers: Vec<(u16, serde_json::Value)>) -> Result<()> {
+    let step = Step::Create(Box::new(cluster_role("c1", true, &none())));
+    step.run(&client_answered_with(answers), &Cache::default()).await
+}
+
+#[tokio::test]
+async fn a_role_that_exists_and_is_gone_when_it_is_read_has_not_been_created() {
+    assert!(created(vec![status(409, "AlreadyExists"), status(404, "NotFound")]).await.unwrap_err().is_conflict());
+}
+
+#[tokio::test]
+async fn a_role_that_exists_is_adopted_only_if_it_lost_its_label() {
+    let labelled = |labels: serde_json::Value| {
+        let mut role = serde_json::to_value(cluster_role("c1", true, &none())).unwrap();
+        role["metadata"]["labels"] = labels;
+        (200, role)
+    };
+    let adopted = |labels| created(vec![status(409, "AlreadyExists"), labelled(labels), labelled(json!({}))]);
+    assert!(adopted(json!({"theirs": "x"})).await.is_ok());
+    for owner in ["c2", ""] {
+        let error = adopted(json!({ocm_api::labels::CLUSTER_NAME: owner})).await.unwrap_err();
+        assert!(matches!(&error, crate::error::Error::Foreign { owner: found, .. } if found == owner), "{error}");
+    }
 }
