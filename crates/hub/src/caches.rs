@@ -1,14 +1,14 @@
 //! The caches of the hub: one informer per kind, however many controllers ask for it.
 //!
 //! Kubernetes' own kinds are watched with a label selector, so that the hub holds only what it keeps for clusters,
-//! however much else is on the API server. Works are watched as metadata: here only their number matters.
+//! however much else is on the API server.
 
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
 };
-use kube::{Resource, ResourceExt as _, core::PartialObjectMeta};
+use kube::{Resource, ResourceExt as _};
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     cluster::{
@@ -16,7 +16,6 @@ use ocm_api::{
         v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
     },
     labels,
-    work::v1::ManifestWork,
 };
 use ocm_runtime::{
     Cache, Informers,
@@ -25,9 +24,6 @@ use ocm_runtime::{
 };
 
 use crate::error::{Error, Result};
-
-/// The metadata of a work.
-pub(crate) type WorkMeta = PartialObjectMeta<ManifestWork>;
 
 pub(crate) fn clusters(watches: &Informers) -> Cache<ManagedCluster> {
     watches.all(WatchFilter::all())
@@ -43,10 +39,6 @@ pub(crate) fn addons(watches: &Informers) -> Cache<ManagedClusterAddOn> {
 
 pub(crate) fn set_bindings(watches: &Informers) -> Cache<ManagedClusterSetBinding> {
     watches.all(WatchFilter::all())
-}
-
-pub(crate) fn works(watches: &Informers) -> Cache<WorkMeta> {
-    watches.metadata::<ManifestWork>(WatchFilter::all())
 }
 
 pub(crate) fn cluster_roles(watches: &Informers) -> Cache<ClusterRole> {

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kube::{Api, Client};
-use ocm_api::{cluster::v1::ManagedCluster, components};
+use kube::{Api, Client, api::ListParams};
+use ocm_api::{cluster::v1::ManagedCluster, components, work::v1::ManifestWork};
 use ocm_runtime::{Clock, Informers, ResultExt as _, events::EventRecorder};
 
 use crate::{
@@ -64,5 +64,14 @@ impl HubContext {
         let api: Api<ManagedCluster> = Api::all(self.client.clone());
         let found = api.get_metadata_opt(cluster).await;
         Ok(found.while_trying_to("get", || format!("ManagedCluster {cluster}"))?.is_some())
+    }
+
+    /// Whether a namespace has ManifestWorks. Asked of the API server when it matters, since an informer of all works would
+    /// keep the works of the whole fleet in memory.
+    pub(crate) async fn works_remain(&self, namespace: &str) -> Result<bool> {
+        let api: Api<ManifestWork> = Api::namespaced(self.client.clone(), namespace);
+        let works = api.list_metadata(&ListParams::default().limit(1)).await;
+        let works = works.while_trying_to("list", || format!("ManifestWorks in namespace {namespace}"))?;
+        Ok(!works.items.is_empty())
     }
 }

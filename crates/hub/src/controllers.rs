@@ -101,13 +101,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: REGISTRATION,
         summary: "gives accepted clusters a namespace and rights, and takes them back",
         gate: None,
-        watches: &[
-            "managedclusters",
-            "clusterroles",
-            "clusterrolebindings",
-            "rolebindings",
-            "manifestworks (metadata)",
-        ],
+        watches: &["managedclusters", "clusterroles", "clusterrolebindings", "rolebindings"],
         writes: &[
             "namespaces",
             "managedclusters (finalizer)",

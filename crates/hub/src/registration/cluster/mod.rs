@@ -17,11 +17,11 @@ mod tests;
 use jiff::Timestamp;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use ocm_api::{cluster::v1::ManagedCluster, conditions};
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue};
 
 use self::{apply::Applied, observe::Observed, plan::Plan};
 use crate::{
-    caches::{self, WorkMeta, cluster_of},
+    caches::{self, cluster_of},
     context::HubContext,
     error::{Error, Result},
     registration::status::condition,
@@ -35,7 +35,6 @@ pub(crate) struct ClusterController {
     roles: Cache<ClusterRole>,
     role_bindings: Cache<ClusterRoleBinding>,
     bindings: Cache<RoleBinding>,
-    works: Cache<WorkMeta>,
 }
 
 impl ClusterController {
@@ -45,7 +44,6 @@ impl ClusterController {
             roles: caches::cluster_roles(&hub.informers),
             role_bindings: caches::cluster_role_bindings(&hub.informers),
             bindings: caches::role_bindings(&hub.informers),
-            works: caches::works(&hub.informers),
             hub: hub.clone(),
         }
     }
@@ -64,8 +62,6 @@ impl Controller for ClusterController {
         builder.watches(&self.roles, |change| cluster_of(change.object().as_ref()));
         builder.watches(&self.role_bindings, |change| cluster_of(change.object().as_ref()));
         builder.watches(&self.bindings, |change| cluster_of(change.object().as_ref()));
-        let clusters = self.clusters.clone();
-        builder.watches(&self.works, move |change| awaited_work(&clusters, change));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -109,12 +105,4 @@ fn concerns(change: Change<'_, ManagedCluster>) -> bool {
         Change::Updated { old, new } => relevant(old) != relevant(new),
         Change::Added(_) | Change::Deleted(_) => true,
     }
-}
-
-/// A work that is gone concerns its cluster only where the hub waits for works to go.
-fn awaited_work(clusters: &Cache<ManagedCluster>, change: Change<'_, WorkMeta>) -> Option<String> {
-    let Change::Deleted(work) = change else { return None };
-    let namespace = work.metadata.namespace.clone()?;
-    let waits = |cluster: &ManagedCluster| write::is_deleting(cluster) || !cluster.spec.hub_accepts_client;
-    clusters.named(&namespace).is_none_or(|cluster| waits(&cluster)).then_some(namespace)
 }

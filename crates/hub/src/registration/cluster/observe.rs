@@ -7,7 +7,14 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding},
 };
 use kube::{Api, Resource, api::ObjectMeta};
-use ocm_api::{cluster::v1::ManagedCluster, cluster_names::SHARED_CLUSTER_ROLES, conditions, rbac};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    cluster_names::SHARED_CLUSTER_ROLES,
+    conditions::{self, status},
+    finalizers::CLUSTER_API_RESOURCE_CLEANUP,
+    rbac,
+    reasons::cluster as reasons,
+};
 use ocm_runtime::{ObjectKey, write};
 
 use super::ClusterController;
@@ -44,6 +51,7 @@ pub(crate) struct Observed {
     pub(super) namespace: Option<Namespace>,
     pub(super) rights: Rights,
     pub(super) shared_roles_exist: bool,
+    /// Read where the decision depends on it only.
     pub(super) works_remain: bool,
     /// More labels for what the hub makes.
     pub(super) labels: BTreeMap<String, String>,
@@ -91,6 +99,25 @@ pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &Rights) -> Phase 
     }
 }
 
+/// Whether the decision depends on works in the cluster's namespace: while there are any, the binding for works stays, a
+/// deleted cluster is not released, and a cluster is not reported as denied.
+pub(super) fn works_matter(phase: Phase, is_refused: bool, cluster: Option<&ManagedCluster>, rights: &Rights) -> bool {
+    let work = rights.work.as_deref();
+    match phase {
+        Phase::Accepted => work.is_some_and(|work| is_refused || write::is_deleting(work)),
+        Phase::Denied => work.is_some() || !cluster.is_some_and(is_reported_denied),
+        Phase::Deleting => {
+            work.is_some() || cluster.is_some_and(|it| write::has_finalizer(it, CLUSTER_API_RESOURCE_CLEANUP))
+        }
+        Phase::Pending | Phase::Gone => work.is_some(),
+    }
+}
+
+fn is_reported_denied(cluster: &ManagedCluster) -> bool {
+    let accepted = condition(cluster, conditions::cluster::HUB_ACCEPTED);
+    accepted.is_some_and(|it| it.status == status::FALSE && it.reason == reasons::HUB_CLUSTER_ADMIN_DENIED)
+}
+
 impl ClusterController {
     pub(super) async fn gather(&self, name: &str) -> Result<Option<Observed>> {
         let (cluster, rights) = (self.clusters.named(name), self.rights(name));
@@ -101,16 +128,18 @@ impl ClusterController {
         if phase == Phase::Gone && self.hub.cluster_exists(name).await? {
             return Ok(None);
         }
+        let refusal = names::refusal(name, &self.hub.config.namespace);
+        let works_matter = works_matter(phase, refusal.is_some(), cluster.as_deref(), &rights);
         let namespace = if phase == Phase::Accepted { self.namespace(name).await? } else { None };
         Ok(Some(Observed {
             name: name.into(),
             phase,
-            refusal: names::refusal(name, &self.hub.config.namespace),
+            refusal,
             cluster,
             namespace,
             rights,
             shared_roles_exist: self.shared_roles_exist(),
-            works_remain: !self.works.in_namespace(name).is_empty(),
+            works_remain: works_matter && self.hub.works_remain(name).await?,
             labels: self.hub.config.labels.clone(),
         }))
     }

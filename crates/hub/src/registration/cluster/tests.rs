@@ -7,7 +7,7 @@ use ocm_runtime::{Class, Classified as _, Requeue};
 
 use super::{
     apply::Applied,
-    observe::{Observed, Phase, Rights, phase},
+    observe::{Observed, Phase, Rights, phase, works_matter},
     plan::{NamespaceStep, Plan, Waits, plan},
     report,
 };
@@ -283,4 +283,25 @@ fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
     }
     let both = Applied { errors: vec![answered(422, "no"), answered(500, "no")], ..failed(answered(422, "no")) };
     assert_eq!(report::next(both).unwrap_err().class(), Class::Transient, "the first retry is for both");
+}
+
+#[test]
+fn works_are_counted_only_where_the_decision_depends_on_them() {
+    let matter = |cluster: Option<ManagedCluster>, is_refused, rights: Rights| {
+        works_matter(phase(cluster.as_ref(), &rights), is_refused, cluster.as_ref(), &rights)
+    };
+    let (all, none) = (|| rights("c1"), Rights::default);
+    let mut leaving = all();
+    Arc::make_mut(leaving.work.as_mut().unwrap()).metadata.deletion_timestamp = Some(Time(now()));
+    assert!(!matter(Some(complete()), false, all()), "accepted");
+    assert!(matter(Some(complete()), false, leaving));
+    assert!(matter(Some(complete()), true, all()));
+    assert!(matter(Some(once_accepted()), false, none()), "the condition waits for works");
+    let denied = with_accepted(&cluster("c1"), "False", reasons::HUB_CLUSTER_ADMIN_DENIED);
+    assert!(!matter(Some(denied.clone()), false, none()));
+    assert!(matter(Some(denied), false, all()));
+    assert!(matter(Some(deleting(complete(), &[finalizers::CLUSTER_API_RESOURCE_CLEANUP])), false, none()));
+    assert!(!matter(Some(deleting(complete(), &["other"])), false, none()));
+    assert!(matter(None, false, all()));
+    assert!(!matter(None, false, none()));
 }

@@ -4,7 +4,10 @@
 //! `ClusterSetEmpty`. Every cluster counts, accepted or not. Where it cannot be understood which clusters belong to a set,
 //! the condition stays as it was and its message says why.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,10 +15,12 @@ use kube::{Api, ResourceExt as _};
 use ocm_api::{
     cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet},
     conditions::set::EMPTY,
+    labels::CLUSTER_SET,
     reasons::set as reasons,
 };
+use ocm_apimachinery::selector::Selector;
 use ocm_runtime::{
-    Cache, Change, ControllerBuilder, Requeue, StatusController,
+    Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController,
     conditions::{self, NewCondition},
     error::chain,
     informer::View,
@@ -36,6 +41,8 @@ pub(crate) struct ClusterSetController {
     sets: Cache<ManagedClusterSet>,
     clusters: Cache<ManagedCluster>,
     labels: View<Labels>,
+    /// Of the sets that select by labels.
+    selectors: View<Selector>,
 }
 
 /// A set, and how many clusters it has.
@@ -50,7 +57,8 @@ impl ClusterSetController {
     pub(crate) fn new(hub: &HubContext) -> Self {
         let clusters = caches::clusters(&hub.informers);
         let labels = clusters.view(|cluster| Some(cluster.labels().clone()));
-        Self { sets: caches::sets(&hub.informers), clusters, labels, hub: hub.clone() }
+        let sets = caches::sets(&hub.informers);
+        Self { selectors: sets.view(label_selector), sets, clusters, labels, hub: hub.clone() }
     }
 }
 
@@ -64,8 +72,8 @@ impl StatusController for ClusterSetController {
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         builder
             .watches(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
-        let sets = self.sets.clone();
-        builder.watches(&self.clusters, move |change| touched(&sets, change));
+        let selectors = self.selectors.clone();
+        builder.watches(&self.clusters, move |change| selectors.read(|all| touched(all, change)));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -113,35 +121,45 @@ fn uncounted(set: &ManagedClusterSet, error: &Error, now: Timestamp) -> Conditio
     condition
 }
 
-/// The sets whose number of clusters a change of a cluster changes.
-fn touched(sets: &Cache<ManagedClusterSet>, change: Change<'_, ManagedCluster>) -> Vec<String> {
-    let (before, after) = match change {
-        Change::Added(new) => (None, Some(new.labels())),
-        Change::Updated { old, new } if old.labels() == new.labels() => return Vec::new(),
-        Change::Updated { old, new } => (Some(old.labels()), Some(new.labels())),
-        Change::Deleted(old) => (Some(old.labels()), None),
-    };
-    let counts_differently = |set: &Arc<ManagedClusterSet>| differs(set, before, after);
-    sets.list().iter().filter(|set| counts_differently(set)).map(|set| set.name_any()).collect()
+/// The sets whose number of clusters a change of a cluster changes. Reads each selector once, however many clusters there
+/// are, and of the exclusive sets only those that the cluster's label names.
+fn touched(selectors: &Selectors, change: Change<'_, ManagedCluster>) -> BTreeSet<String> {
+    match change {
+        Change::Added(new) => differing(selectors, None, Some(new.labels())),
+        Change::Updated { old, new } if old.labels() == new.labels() => BTreeSet::new(),
+        Change::Updated { old, new } => differing(selectors, Some(old.labels()), Some(new.labels())),
+        Change::Deleted(old) => differing(selectors, Some(old.labels()), None),
+    }
 }
 
 type Labels = BTreeMap<String, String>;
+type Selectors = BTreeMap<ObjectKey, Selector>;
 
-fn differs(set: &ManagedClusterSet, before: Option<&Labels>, after: Option<&Labels>) -> bool {
-    let Ok(membership) = SetSelector::of(set) else { return false };
-    let includes = |labels: Option<&Labels>| labels.is_some_and(|labels| membership.includes(labels));
-    includes(before) != includes(after)
+fn differing(selectors: &Selectors, before: Option<&Labels>, after: Option<&Labels>) -> BTreeSet<String> {
+    let [old, new] = [before, after].map(|labels| labels.and_then(|labels| labels.get(CLUSTER_SET)));
+    let mut sets: BTreeSet<_> = [old, new].into_iter().filter(|_| old != new).flatten().cloned().collect();
+    let matches = |selector: &Selector, labels: Option<&Labels>| labels.is_some_and(|labels| selector.matches(labels));
+    let differ = selectors.iter().filter(|(_, selector)| matches(selector, before) != matches(selector, after));
+    sets.extend(differ.map(|(key, _)| key.name.clone()));
+    sets
+}
+
+/// The selector of a set that selects by labels.
+fn label_selector(set: &ManagedClusterSet) -> Option<Selector> {
+    match SetSelector::of(set) {
+        Ok(SetSelector::Selected(selector)) => Some(selector),
+        Ok(SetSelector::Exclusive(_)) | Err(_) => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use ocm_api::{
-        cluster::v1beta2::{ManagedClusterSetSpec, SelectorType},
-        labels::CLUSTER_SET,
-    };
+    use ocm_api::cluster::v1beta2::{ManagedClusterSetSpec, SelectorType};
+
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::now;
+    use crate::testing::{cluster, now};
 
     fn set(name: &str) -> ManagedClusterSet {
         ManagedClusterSet::new(name, ManagedClusterSetSpec::default())
@@ -178,13 +196,28 @@ mod tests {
         assert!(message.starts_with("False: The clusters of this set cannot be counted: "), "{message}");
     }
 
+    fn labelled(key: &str, value: &str) -> Arc<ManagedCluster> {
+        let mut cluster = cluster("c1");
+        cluster.labels_mut().insert(key.into(), value.into());
+        Arc::new(cluster)
+    }
+
+    fn selecting(name: &str, labels: &Value) -> (ObjectKey, Selector) {
+        let selector = json!({"selectorType": "LabelSelector", "labelSelector": {"matchLabels": labels}});
+        let mut set = set(name);
+        set.spec.cluster_selector = serde_json::from_value(selector).unwrap();
+        (ObjectKey::of(&set), label_selector(&set).unwrap())
+    }
+
     #[test]
     fn a_cluster_that_moves_touches_the_set_it_leaves_and_the_one_it_joins() {
-        let label = |value: &str| Labels::from([(CLUSTER_SET.to_owned(), value.to_owned())]);
-        let (from, to) = (label("a"), label("b"));
-        let touched = |name| differs(&set(name), Some(&from), Some(&to));
-        assert!(touched("a") && touched("b") && !touched("c"));
-        assert!(differs(&set("a"), None, Some(&from)), "new");
-        assert!(differs(&set("a"), Some(&from), None), "gone");
+        let selectors = Selectors::from([selecting("all", &json!({})), selecting("red", &json!({"colour": "red"}))]);
+        let touched = |change: Change<'_, ManagedCluster>| touched(&selectors, change).into_iter().collect::<Vec<_>>();
+        let (a, b, red) = (labelled(CLUSTER_SET, "a"), labelled(CLUSTER_SET, "b"), labelled("colour", "red"));
+        assert_eq!(touched(Change::Updated { old: &a, new: &b }), ["a", "b"]);
+        assert_eq!(touched(Change::Updated { old: &a, new: &a }), [""; 0]);
+        assert_eq!(touched(Change::Updated { old: &a, new: &red }), ["a", "red"]);
+        assert_eq!(touched(Change::Added(&a)), ["a", "all"]);
+        assert_eq!(touched(Change::Deleted(&red)), ["all", "red"]);
     }
 }
