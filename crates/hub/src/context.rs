@@ -11,9 +11,10 @@ use ocm_runtime::{Clock, Informers, ResultExt as _, events::EventRecorder};
 
 use crate::{
     HubConfig,
-    addon::{index::Index, outstanding::Outstanding},
+    addon::{outstanding::Outstanding, store::AddOnStore},
     caches,
     cluster_writer::ClusterWriter,
+    decisions::DecisionTracker,
     error::Result,
 };
 
@@ -26,8 +27,8 @@ pub(crate) struct HubContext {
     pub(crate) writer: ClusterWriter,
     pub(crate) recorder: EventRecorder,
     pub(crate) config: Arc<HubConfig>,
-    clock: Clock,
-    addons: Arc<OnceLock<Index>>,
+    addons: Arc<OnceLock<AddOnStore>>,
+    decisions: Arc<OnceLock<DecisionTracker>>,
     /// Changes of clusters that have not reached their add-ons yet.
     pub(crate) outstanding: Outstanding,
 }
@@ -45,17 +46,23 @@ impl HubContext {
             writer: ClusterWriter::new(client.clone(), caches::clusters(&informers)),
             recorder: EventRecorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
             config: Arc::new(config),
-            clock: clock.clone(),
             addons: Arc::default(),
+            decisions: Arc::default(),
             outstanding: Outstanding::default(),
             client,
             informers,
         }
     }
 
-    /// The index of add-ons and their placements. The first caller creates it, and all callers share it.
-    pub(crate) fn addon_index(&self) -> Index {
-        self.addons.get_or_init(|| Index::new(&self.informers, self.clock.clone())).clone()
+    /// What is decided on add-ons. The first caller creates it, and all callers share it.
+    pub(crate) fn addon_store(&self) -> AddOnStore {
+        self.addons.get_or_init(|| AddOnStore::new(&self.informers, self.decisions())).clone()
+    }
+
+    /// The decisions of placements, for everything that follows placements. The first caller creates it, and all callers
+    /// share it.
+    pub(crate) fn decisions(&self) -> DecisionTracker {
+        self.decisions.get_or_init(|| DecisionTracker::new(&self.informers)).clone()
     }
 
     /// Whether the API server has a cluster that the cache does not show. The cache leaves out clusters that it cannot

@@ -252,7 +252,10 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         ],
         writes: &["managedclusteraddons", "managedclusteraddons/status (Configured, Progressing)"],
         source: "addon/installation",
-        start: |context, hub| context.run(InstallationController::new(hub), addon::WORKERS),
+        start: |context, hub| {
+            hub.addon_store().start_deciding(context, hub);
+            context.run(InstallationController::new(hub), addon::WORKERS);
+        },
     },
     ControllerInfo {
         name: ProgressionController::NAME,
@@ -262,7 +265,10 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         watches: &["clustermanagementaddons", "managedclusteraddons", "placements", "placementdecisions"],
         writes: &["clustermanagementaddons/status (installProgressions)"],
         source: "addon/progression",
-        start: |context, hub| context.run(ProgressionController::new(hub), 2),
+        start: |context, hub| {
+            hub.addon_store().start_deciding(context, hub);
+            context.run(ProgressionController::new(hub), 2);
+        },
     },
     ControllerInfo {
         name: AnnotationsController::NAME,

@@ -21,10 +21,7 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, error::all, write};
 
-use super::{
-    index::{Index, News},
-    sources,
-};
+use super::{sources, store::AddOnStore};
 use crate::{
     caches,
     context::HubContext,
@@ -60,7 +57,7 @@ fn get<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a String> {
 #[derive(Debug)]
 pub(crate) struct AnnotationsController {
     parts: HubContext,
-    index: Index,
+    store: AddOnStore,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
 }
@@ -80,7 +77,7 @@ type Edit = (Arc<ManagedClusterAddOn>, ManagedClusterAddOn);
 impl AnnotationsController {
     pub(crate) fn new(parts: &HubContext) -> Self {
         Self {
-            index: parts.addon_index(),
+            store: parts.addon_store(),
             clusters: caches::clusters(&parts.informers),
             addons: sources::addons(&parts.informers),
             parts: parts.clone(),
@@ -105,11 +102,10 @@ impl Controller for AnnotationsController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let (queue, outstanding) = (builder.queue(), self.parts.outstanding.clone());
-        // An add-on that was not there yet when its cluster changed.
-        self.index.setup(builder, move |news| match news {
-            News::Installation(key) if outstanding.has(&key.namespace) => queue.add(key.namespace.clone()),
-            _ => {}
+        let outstanding = self.parts.outstanding.clone();
+        // An add-on that did not exist yet when its cluster changed.
+        builder.watches(&self.addons, move |change| {
+            change.object().namespace().filter(|cluster| outstanding.has(cluster))
         });
         let outstanding = self.parts.outstanding.clone();
         builder.watches(&self.clusters, move |change| {
@@ -122,7 +118,7 @@ impl Controller for AnnotationsController {
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let Some(before) = self.parts.outstanding.take(key) else { return Ok(None) };
         let after = self.clusters.named(key).map(|cluster| of_cluster(&cluster)).unwrap_or_default();
-        let followers = self.index.ask(|index| index.followers_on(key));
+        let followers = self.store.followers_on(key);
         let addons = followers.iter().filter_map(|key| self.addons.get(key)).collect();
         Ok(Some(Observed { cluster: key.clone(), before, after, addons }))
     }

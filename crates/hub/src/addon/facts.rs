@@ -1,16 +1,12 @@
 //! What the controllers keep at hand of the objects they look at.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use ocm_api::{
     addon::v1alpha1::{ClusterManagementAddOn, InstallStrategyType, ManagedClusterAddOn, PlacementStrategy},
     annotations::{ADDON_LIFECYCLE, ADDON_LIFECYCLE_MANAGER, CONFIG_SPEC_HASH},
-    cluster::{
-        v1::ManagedCluster,
-        v1beta1::{Placement, PlacementDecision},
-    },
+    cluster::v1::ManagedCluster,
     conditions::{self as types, status},
     labels,
     work::v1::ManifestWork,
@@ -21,50 +17,52 @@ use super::{
     annotations::{self, Annotations},
     refusal,
 };
+use crate::rollout;
 
 /// What matters of a ClusterManagementAddOn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Management {
-    pub(crate) uid: String,
+    pub(crate) uid: Arc<str>,
     pub(crate) strategy: Strategy,
-    /// What it asks for on all clusters and this hub cannot do.
-    pub(crate) refusal: Option<String>,
+    /// What it asks for on all clusters and this hub does not support.
+    pub(crate) refusal: Option<Arc<str>>,
 }
 
 /// Who decides where an add-on is installed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Strategy {
-    /// Whoever creates it in a cluster's namespace.
-    ByHand,
-    /// The hub: it belongs to the clusters of these placements and to no others. Of several placements with the same
-    /// cluster the last counts.
-    Placements(Vec<Choice>),
+    /// People or programs that create it in the namespace of a cluster.
+    Manual,
+    /// The hub: it is installed on the clusters of these placements and on no others. If several placements choose a
+    /// cluster, the last one counts.
+    Placements(Vec<FollowedPlacement>),
 }
 
-/// A placement whose clusters get an add-on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+/// A placement on whose clusters an add-on is installed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FollowedPlacement {
     pub(crate) placement: ObjectKey,
-    /// What is asked for on its clusters and this hub cannot do.
-    pub(crate) refusal: Option<String>,
+    pub(crate) rollout: rollout::Strategy,
+    /// What is asked for on its clusters and this hub does not support.
+    pub(crate) refusal: Option<Arc<str>>,
 }
 
 impl Management {
-    /// `None` when the add-on is none of this hub's business: its own manager looks after it, or it is being deleted.
+    /// `None` if the hub does not manage the add-on: it has a manager of its own, or is being deleted.
     pub(crate) fn of(management: &ClusterManagementAddOn) -> Option<Self> {
         let is_ours = is_managed(management) && !write::is_deleting(management);
         is_ours.then(|| Self {
-            uid: management.uid().unwrap_or_default(),
+            uid: management.uid().unwrap_or_default().into(),
             strategy: Strategy::of(management),
-            refusal: refusal::of_all(management),
+            refusal: refusal::of_all(management).map(Into::into),
         })
     }
 
-    /// The placements it follows; none when it is installed by hand.
-    pub(crate) fn choices(&self) -> &[Choice] {
+    /// The placements that it follows; none when it is installed by hand.
+    pub(crate) fn followed(&self) -> &[FollowedPlacement] {
         match &self.strategy {
-            Strategy::ByHand => &[],
-            Strategy::Placements(choices) => choices,
+            Strategy::Manual => &[],
+            Strategy::Placements(followed) => followed,
         }
     }
 
@@ -73,7 +71,7 @@ impl Management {
     }
 }
 
-/// Whether the hub looks after the add-on. Any other value than the hub's, also the empty one, says that it must not.
+/// Whether the hub manages the add-on. Any other value than the hub's, the empty one included, means that it must not.
 fn is_managed(management: &ClusterManagementAddOn) -> bool {
     management.annotations().get(ADDON_LIFECYCLE).is_none_or(|value| value == ADDON_LIFECYCLE_MANAGER)
 }
@@ -84,60 +82,22 @@ impl Strategy {
             Some(strategy) if strategy.type_ == Some(InstallStrategyType::Placements) => {
                 let placements = strategy.placements.iter().enumerate();
                 Self::Placements(
-                    placements.map(|(index, placement)| Choice::of(management, index, placement)).collect(),
+                    placements.map(|(index, placement)| FollowedPlacement::of(management, index, placement)).collect(),
                 )
             }
-            _ => Self::ByHand,
+            _ => Self::Manual,
         }
     }
 }
 
-impl Choice {
+impl FollowedPlacement {
     fn of(management: &ClusterManagementAddOn, index: usize, placement: &PlacementStrategy) -> Self {
         Self {
             placement: ObjectKey::new(placement.namespace.clone(), placement.name.clone()),
-            refusal: refusal::of_placement(management, index, placement),
+            // What cannot be read is refused, so nothing is rolled out by it.
+            rollout: rollout::Strategy::read(&placement.rollout_strategy).unwrap_or_default(),
+            refusal: refusal::of_placement(management, index, placement).map(Into::into),
         }
-    }
-}
-
-/// What matters of a placement: that it is there, and why it chose fewer clusters than it should, if it did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Chooser {
-    pub(crate) complaint: Option<String>,
-}
-
-impl Chooser {
-    pub(crate) fn of(placement: &Placement) -> Self {
-        let conditions = placement.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let wrong =
-            conditions::find(conditions, types::placement::MISCONFIGURED).filter(|found| found.status == status::TRUE);
-        let short =
-            conditions::find(conditions, types::placement::SATISFIED).filter(|found| found.status == status::FALSE);
-        Self { complaint: wrong.or(short).map(complaint) }
-    }
-}
-
-fn complaint(condition: &Condition) -> String {
-    format!("{}: {}", condition.reason, condition.message)
-}
-
-/// What matters of a PlacementDecision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) placement: ObjectKey,
-    pub(crate) clusters: BTreeSet<String>,
-}
-
-impl Decision {
-    /// `None` when no label says of which placement it is.
-    pub(crate) fn of(decision: &PlacementDecision) -> Option<Self> {
-        let placement = decision.labels().get(labels::PLACEMENT)?;
-        let decided = decision.status.iter().flat_map(|status| &status.decisions);
-        Some(Self {
-            placement: ObjectKey::new(decision.namespace().unwrap_or_default(), placement.clone()),
-            clusters: decided.map(|decided| decided.cluster_name.clone()).filter(|name| !name.is_empty()).collect(),
-        })
     }
 }
 

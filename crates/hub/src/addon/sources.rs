@@ -1,24 +1,11 @@
 //! The watches of the add-on controllers: one per kind, whoever asks.
 
-use ocm_api::{
-    addon::v1alpha1::ClusterManagementAddOn,
-    cluster::v1beta1::{Placement, PlacementDecision},
-    labels,
-    work::v1::ManifestWork,
-};
+use ocm_api::{addon::v1alpha1::ClusterManagementAddOn, labels, work::v1::ManifestWork};
 use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
 pub(crate) use crate::caches::addons;
 
 pub(crate) fn managements(watches: &Informers) -> Cache<ClusterManagementAddOn> {
-    watches.all(WatchFilter::all())
-}
-
-pub(crate) fn placements(watches: &Informers) -> Cache<Placement> {
-    watches.all(WatchFilter::all())
-}
-
-pub(crate) fn decisions(watches: &Informers) -> Cache<PlacementDecision> {
     watches.all(WatchFilter::all())
 }
 

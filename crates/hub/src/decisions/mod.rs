@@ -8,6 +8,8 @@
 mod groups;
 mod state;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::{

@@ -1,26 +1,13 @@
 use std::sync::Arc;
 
-use kube::ResourceExt as _;
-use ocm_api::{
-    cluster::v1beta1::{Placement, PlacementDecision},
-    labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
-};
+use ocm_api::cluster::v1beta1::Placement;
 use ocm_runtime::ObjectKey;
 use serde_json::json;
 
-use super::{PlacementSnapshot, state::State};
+use super::{PlacementSnapshot, state::State, testing::decision};
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::new("n", name)
-}
-
-fn decision(name: &str, placement: &str, group: (&str, &str), clusters: &[&str]) -> PlacementDecision {
-    let mut decision = PlacementDecision::new("n", name);
-    let labels = [(PLACEMENT, placement), (DECISION_GROUP_NAME, group.0), (DECISION_GROUP_INDEX, group.1)];
-    decision.labels_mut().extend(labels.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let listed: Vec<_> = clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
-    decision.status = Some(serde_json::from_value(json!({ "decisions": listed })).unwrap());
-    decision
 }
 
 fn set(state: &mut State, name: &str, placement: &str, group: (&str, &str), clusters: &[&str]) {

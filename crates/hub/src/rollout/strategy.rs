@@ -64,6 +64,15 @@ pub struct StrategyError {
     pub expected: &'static str,
 }
 
+/// All at once, without a deadline.
+impl Default for Strategy {
+    fn default() -> Self {
+        let limits =
+            Limits { min_success_time: SignedDuration::ZERO, progress_deadline: None, max_failures: Amount::NONE };
+        Self { kind: StrategyKind::All, limits, mandatory: Vec::new() }
+    }
+}
+
 impl Strategy {
     /// Reads a strategy. Of type All only the deadline counts.
     ///
@@ -73,12 +82,9 @@ impl Strategy {
         match strategy.type_.clone().unwrap_or_default() {
             RolloutType::All => {
                 let RolloutAll { progress_deadline, .. } = strategy.all.clone().unwrap_or_default();
-                let limits = Limits {
-                    min_success_time: SignedDuration::ZERO,
-                    progress_deadline: deadline("all", progress_deadline.as_deref())?,
-                    max_failures: Amount::NONE,
-                };
-                Ok(Self { kind: StrategyKind::All, limits, mandatory: Vec::new() })
+                let mut all = Self::default();
+                all.limits.progress_deadline = deadline("all", progress_deadline.as_deref())?;
+                Ok(all)
             }
             RolloutType::Progressive => {
                 let settings = strategy.progressive.clone().unwrap_or_default();

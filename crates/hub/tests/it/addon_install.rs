@@ -190,7 +190,7 @@ async fn an_addon_that_the_api_server_refuses_is_told_of_and_others_are_installe
     world.decide("p", 1, &[&bad, &good]).await?;
     world.create_management(&name, world.following(&["p"])).await?;
     world.wait_for_addon(&good, &name).await?;
-    let words = format!("1 of 2 selected clusters; it could not be installed on 1, {bad} for one: ");
+    let words = format!("1 of 2 selected clusters; it could not be installed on cluster {bad}: ");
     world.wait_for_progress(&name, "p", "True", "Progressing", &words).await?;
     world.annotate(&bad, namespace(Value::Null)).await?;
     world.wait_for_addon(&bad, &name).await?;

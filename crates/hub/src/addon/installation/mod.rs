@@ -1,10 +1,8 @@
-//! One add-on on one cluster: creates it where a placement wants it, deletes it where none does, makes the
-//! ClusterManagementAddOn its owner, and says whether it is configured and how it comes along.
+//! One add-on on one cluster: carries out what [`decision`](super::decision) desires there, makes the ClusterManagementAddOn
+//! the owner, and reports whether the add-on is configured and how far it has come.
 //!
-//! An add-on is created only on a cluster that is there and stays, so that none comes back while the cluster is cleaned
-//! up. It is deleted only after [`GRACE`]: a cluster that moves from one PlacementDecision to another is in neither for a
-//! moment, and to install an add-on anew is much more work than to wait. It is not deleted at all while a placement or a
-//! decision that may want it cannot be read.
+//! An add-on is created only on a cluster that exists and is not being deleted, so that it does not come back while the
+//! cluster is cleaned up.
 
 mod observe;
 mod plan;
@@ -13,9 +11,9 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster, work::v1::ManifestWork};
 use ocm_runtime::{
@@ -25,9 +23,8 @@ use ocm_runtime::{
 
 use self::{observe::Observed, plan::Plan};
 use super::{
-    facts,
-    index::{Index, News},
-    sources,
+    facts, sources,
+    store::{AddOnStore, StoreEvent},
 };
 use crate::{
     caches,
@@ -35,17 +32,11 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How long an add-on stays where no placement wants it any more.
-const GRACE: SignedDuration = SignedDuration::from_secs(3);
-
-/// When to look again whether everything can be read that may want an add-on.
-const UNSURE: SignedDuration = SignedDuration::from_mins(1);
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct InstallationController {
     parts: HubContext,
-    index: Index,
+    store: AddOnStore,
     addons: Cache<ManagedClusterAddOn>,
     clusters: Cache<ManagedCluster>,
     cluster_facts: View<facts::Cluster>,
@@ -67,7 +58,7 @@ impl InstallationController {
         let clusters = caches::clusters(&parts.informers);
         let works = sources::works(&parts.informers);
         Self {
-            index: parts.addon_index(),
+            store: parts.addon_store(),
             addons: sources::addons(&parts.informers),
             cluster_facts: clusters.view(|cluster| Some(facts::Cluster::of(cluster))),
             clusters,
@@ -108,7 +99,7 @@ impl InstallationController {
     /// The cluster's namespace may be yet to come, or the API server may refuse the add-on for good.
     fn not_created(&self, key: &ObjectKey, error: ocm_runtime::Error) -> Result<Applied> {
         if let Some(failure) = failure(&error) {
-            self.index.set_failure(key, failure);
+            self.store.record_failure(key, failure);
         }
         if error.is_not_found() { Ok(Applied::Silent(Requeue::BackOff)) } else { Err(error.into()) }
     }
@@ -131,14 +122,15 @@ impl Controller for InstallationController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let queue = builder.queue();
-        self.index.setup(builder, move |news| {
-            if let News::Installation(key) = news {
+        self.store.listen(move |event| {
+            if let StoreEvent::Desired(key) = event {
                 queue.add(key.clone());
             }
         });
-        let index = self.index.clone();
+        builder.watches(&self.addons, |change| [ObjectKey::of(change.object().as_ref())]);
+        let store = self.store.clone();
         builder.watches(&self.clusters, move |change| match concerned(change) {
-            Some(cluster) => index.ask(|index| index.on_cluster(&cluster)),
+            Some(cluster) => store.on_cluster(&cluster),
             None => Vec::new(),
         });
         builder.watches(&self.works, touched);
@@ -148,14 +140,13 @@ impl Controller for InstallationController {
         Ok(self.gather(key))
     }
 
-    fn plan(observed: &Observed, now: Timestamp) -> Plan {
-        plan::plan(observed, now)
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan::plan(observed)
     }
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         match plan {
             Plan::Nothing => Ok(Applied::Silent(Requeue::OnChange)),
-            Plan::Wait(left) => Ok(Applied::Silent(Requeue::After(Duration::try_from(left).unwrap_or_default()))),
             Plan::Create(addon) => self.create(observed, &addon).await,
             Plan::Delete(addon) => {
                 write::delete(&self.api(&observed.key.namespace), addon.as_ref()).await?;

@@ -7,18 +7,13 @@ use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations::ADDON_HOSTING_C
 use ocm_runtime::{ObjectKey, informer::View};
 
 use super::InstallationController;
-use crate::addon::{
-    facts,
-    index::{Sight, Wish},
-};
+use crate::addon::{decision::Desired, facts};
 
 /// An add-on on one cluster that the hub looks after.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(super) key: ObjectKey,
-    pub(super) sight: Sight,
-    /// Whether placements may want it that could not be read; only looked up where none is known to.
-    pub(super) is_unsure: bool,
+    pub(super) desired: Desired,
     /// `None` when it is not installed.
     pub(super) addon: Option<Arc<ManagedClusterAddOn>>,
     /// `None` when there is no such cluster.
@@ -28,8 +23,7 @@ pub(crate) struct Observed {
 
 impl InstallationController {
     pub(super) fn gather(&self, key: &ObjectKey) -> Option<Observed> {
-        let sight = self.index.ask(|index| index.sight(key))?;
-        let is_unsure = matches!(sight.wish, Wish::Unwanted { .. }) && self.index.is_unsure(&key.name);
+        let desired = self.store.desired(key)?;
         let addon = self.addons.get(key);
         let host = addon.as_ref().and_then(|addon| host(addon));
         let mut works = works_in(&self.work_facts, &key.namespace, key);
@@ -37,7 +31,7 @@ impl InstallationController {
             works.extend(works_in(&self.work_facts, &host, key));
         }
         let cluster = self.cluster_facts.get(&ObjectKey::new("", key.namespace.clone()));
-        Some(Observed { key: key.clone(), sight, is_unsure, addon, cluster, works })
+        Some(Observed { key: key.clone(), desired, addon, cluster, works })
     }
 }
 

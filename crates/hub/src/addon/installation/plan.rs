@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use ocm_api::addon::v1alpha1::{ManagedClusterAddOn, ManagedClusterAddOnSpec};
 use ocm_runtime::{ObjectKey, write};
 
-use super::{GRACE, UNSURE, observe::Observed};
-use crate::addon::{annotations, facts, index::Wish};
+use super::observe::Observed;
+use crate::addon::{annotations, decision::DesiredState, facts};
 
 /// The version that owner references name, whatever version is written.
 const OWNER_VERSION: &str = "addon.open-cluster-management.io/v1beta1";
@@ -23,32 +22,26 @@ pub(crate) enum Plan {
     Nothing,
     Create(Box<ManagedClusterAddOn>),
     Delete(Arc<ManagedClusterAddOn>),
-    /// To look again after this time: it is to be deleted, but not yet.
-    Wait(SignedDuration),
     /// As it is, and as it should be.
     Keep(Arc<ManagedClusterAddOn>, Box<ManagedClusterAddOn>),
 }
 
-pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
-    match (&observed.addon, &observed.sight.wish) {
+pub(super) fn plan(observed: &Observed) -> Plan {
+    match (&observed.addon, observed.desired.state) {
         (Some(addon), _) if write::is_deleting(addon.as_ref()) => Plan::Nothing,
-        (Some(_), Wish::Unwanted { .. }) if observed.is_unsure => Plan::Wait(UNSURE),
-        (Some(addon), Wish::Unwanted { since }) => delete(addon, since.unwrap_or(now), now),
-        (Some(addon), _) => Plan::Keep(addon.clone(), Box::new(owned(addon, observed))),
-        (None, Wish::Wanted) if observed.sight.refusal.is_none() => create(observed),
-        (None, _) => Plan::Nothing,
+        (Some(addon), DesiredState::Absent { .. }) => Plan::Delete(addon.clone()),
+        (Some(addon), DesiredState::Installed | DesiredState::Kept) => {
+            Plan::Keep(addon.clone(), Box::new(owned(addon, observed)))
+        }
+        (None, DesiredState::Installed) => create(observed),
+        (Some(_), DesiredState::Leaving { .. }) | (None, _) => Plan::Nothing,
     }
-}
-
-fn delete(addon: &Arc<ManagedClusterAddOn>, since: Timestamp, now: Timestamp) -> Plan {
-    let left = GRACE - now.duration_since(since);
-    if left.is_positive() { Plan::Wait(left) } else { Plan::Delete(addon.clone()) }
 }
 
 /// Not on a cluster that is gone or about to go: the add-on would be cleaned up, and be created again.
 fn create(observed: &Observed) -> Plan {
     let Some(cluster) = observed.cluster.as_ref().filter(|cluster| !cluster.is_deleting) else { return Plan::Nothing };
-    Plan::Create(Box::new(new_addon(&observed.key, &observed.sight.uid, cluster)))
+    Plan::Create(Box::new(new_addon(&observed.key, &observed.desired.owner, cluster)))
 }
 
 fn new_addon(key: &ObjectKey, owner: &str, cluster: &facts::Cluster) -> ManagedClusterAddOn {
@@ -65,7 +58,7 @@ fn owned(addon: &ManagedClusterAddOn, observed: &Observed) -> ManagedClusterAddO
     // An object has one controller at most: where somebody else is it, this is an owner like others.
     let others = addon.owner_references().iter().filter(|owner| !is_management(owner, name));
     let is_controlled = others.clone().any(|owner| owner.controller == Some(true));
-    let owner = owner_reference(name, &observed.sight.uid, !is_controlled);
+    let owner = owner_reference(name, &observed.desired.owner, !is_controlled);
     let mut new = addon.clone();
     if !addon.owner_references().contains(&owner) {
         new.metadata.owner_references = Some(others.cloned().chain([owner]).collect());

@@ -14,7 +14,7 @@ use crate::addon::refusal;
 
 /// The add-on with both conditions.
 pub(super) fn reported(addon: &ManagedClusterAddOn, observed: &Observed, now: Timestamp) -> ManagedClusterAddOn {
-    let refusal = refusal::of_addon(addon).or_else(|| observed.sight.refusal.clone());
+    let refusal = refusal::of_addon(addon).or_else(|| observed.desired.refusal.as_deref().map(str::to_owned));
     let mut new = addon.clone();
     let status = new.status.get_or_insert_default();
     if refusal.is_none() {

@@ -1,27 +1,25 @@
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::Status;
 use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use ocm_runtime::{ObjectKey, conditions};
 use serde_json::{Value, json};
 
-use super::{GRACE, UNSURE, failure, observe::Observed, plan::Plan, plan::plan, report::reported};
+use super::{failure, observe::Observed, plan::Plan, plan::plan, report::reported};
 use crate::{
     addon::{
+        decision::{Desired, DesiredState},
         facts::{Cluster, Work},
-        index::{Sight, Wish},
         testing,
     },
     testing::now,
 };
 
-fn observed(wish: Wish, addon: Option<ManagedClusterAddOn>) -> Observed {
+fn observed(state: DesiredState, addon: Option<ManagedClusterAddOn>) -> Observed {
     Observed {
         key: ObjectKey::new("c1", "a"),
-        sight: Sight { uid: "owner".into(), wish, refusal: None },
-        is_unsure: false,
+        desired: Desired { owner: "owner".into(), state, refusal: None },
         addon: addon.map(Arc::new),
         cluster: Some(Cluster::default()),
         works: Vec::new(),
@@ -29,7 +27,7 @@ fn observed(wish: Wish, addon: Option<ManagedClusterAddOn>) -> Observed {
 }
 
 fn wanted() -> Observed {
-    observed(Wish::Wanted, None)
+    observed(DesiredState::Installed, None)
 }
 
 fn addon(spec: Value) -> ManagedClusterAddOn {
@@ -37,7 +35,7 @@ fn addon(spec: Value) -> ManagedClusterAddOn {
 }
 
 fn created(observed: &Observed) -> ManagedClusterAddOn {
-    match plan(observed, now()) {
+    match plan(observed) {
         Plan::Create(addon) => *addon,
         other => panic!("{other:?}"),
     }
@@ -46,7 +44,7 @@ fn created(observed: &Observed) -> ManagedClusterAddOn {
 fn owners_after(owners: Vec<OwnerReference>) -> Vec<OwnerReference> {
     let mut addon = addon(json!({}));
     addon.metadata.owner_references = Some(owners);
-    match plan(&observed(Wish::ByHand, Some(addon)), now()) {
+    match plan(&observed(DesiredState::Kept, Some(addon))) {
         Plan::Keep(_, new) => new.metadata.owner_references.unwrap(),
         other => panic!("{other:?}"),
     }
@@ -85,18 +83,9 @@ fn an_addon_is_created_with_its_owner_and_the_annotations_of_its_cluster() {
 fn an_addon_is_not_created_on_a_cluster_that_is_gone_or_going() {
     let mut observed = wanted();
     observed.cluster.as_mut().unwrap().is_deleting = true;
-    assert_eq!(plan(&observed, now()), Plan::Nothing);
+    assert_eq!(plan(&observed), Plan::Nothing);
     observed.cluster = None;
-    assert_eq!(plan(&observed, now()), Plan::Nothing);
-}
-
-#[test]
-fn an_addon_that_asks_for_what_the_hub_cannot_do_is_not_created_and_one_that_is_there_stays() {
-    let mut observed = wanted();
-    observed.sight.refusal = Some("spec.x".into());
-    assert_eq!(plan(&observed, now()), Plan::Nothing);
-    observed.addon = Some(Arc::new(addon(json!({}))));
-    assert!(matches!(plan(&observed, now()), Plan::Keep(..)));
+    assert_eq!(plan(&observed), Plan::Nothing);
 }
 
 #[test]
@@ -112,31 +101,26 @@ fn an_addon_that_exists_and_cannot_be_read_is_told_and_a_conflict_is_not() {
 }
 
 #[test]
-fn nobody_but_its_maker_installs_by_hand() {
-    assert_eq!(plan(&observed(Wish::ByHand, None), now()), Plan::Nothing);
+fn an_addon_that_is_only_to_be_kept_is_not_created() {
+    assert_eq!(plan(&observed(DesiredState::Kept, None)), Plan::Nothing);
+    assert!(matches!(plan(&observed(DesiredState::Kept, Some(addon(json!({}))))), Plan::Keep(..)));
 }
 
 #[test]
-fn an_addon_that_no_placement_wants_goes_after_a_while() {
-    let since = |seconds| Wish::Unwanted { since: Some(now() - SignedDuration::from_secs(seconds)) };
-    let after = |seconds| plan(&observed(since(seconds), Some(addon(json!({})))), now());
-    assert_eq!(after(1), Plan::Wait(GRACE - SignedDuration::from_secs(1)));
-    assert!(matches!(after(GRACE.as_secs()), Plan::Delete(_)));
-    assert_eq!(plan(&observed(since(9), None), now()), Plan::Nothing);
-}
-
-#[test]
-fn an_addon_stays_while_what_may_want_it_cannot_be_read() {
-    let unwanted = observed(Wish::Unwanted { since: None }, Some(addon(json!({}))));
-    assert_eq!(plan(&Observed { is_unsure: true, ..unwanted }, now() + GRACE), Plan::Wait(UNSURE));
+fn an_addon_that_no_placement_chooses_is_left_alone_until_it_is_to_be_deleted() {
+    let plan_for = |state, addon| plan(&observed(state, addon));
+    let there = || Some(addon(json!({})));
+    assert_eq!(plan_for(DesiredState::Leaving { since: now() }, there()), Plan::Nothing);
+    assert!(matches!(plan_for(DesiredState::Absent { since: now() }, there()), Plan::Delete(_)));
+    assert_eq!(plan_for(DesiredState::Absent { since: now() }, None), Plan::Nothing);
 }
 
 #[test]
 fn an_addon_on_its_way_out_is_left_alone_and_comes_back_when_it_is_gone() {
     let mut deleting = addon(json!({}));
     deleting.metadata.deletion_timestamp = Some(Time(now()));
-    for wish in [Wish::Wanted, Wish::ByHand, Wish::Unwanted { since: None }] {
-        assert_eq!(plan(&observed(wish, Some(deleting.clone())), now()), Plan::Nothing);
+    for state in [DesiredState::Installed, DesiredState::Kept, DesiredState::Absent { since: now() }] {
+        assert_eq!(plan(&observed(state, Some(deleting.clone()))), Plan::Nothing);
     }
     created(&wanted());
 }
@@ -240,7 +224,7 @@ fn a_configuration_is_refused_by_the_name_of_its_field() {
 #[test]
 fn what_its_management_addon_asks_for_is_told_on_the_addon_and_its_references_stay() {
     let mut observed = wanted();
-    observed.sight.refusal = Some("spec.x".into());
+    observed.desired.refusal = Some("spec.x".into());
     let mut addon = addon(json!({}));
     addon.status.get_or_insert_default().config_references =
         serde_json::from_value(json!([{"resource": "r", "name": "x"}])).unwrap();

@@ -8,13 +8,14 @@ mod plan;
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::Api;
+use kube::{Api, ResourceExt as _};
 use ocm_api::addon::v1alpha1::ClusterManagementAddOn;
 use ocm_runtime::{Cache, ControllerBuilder, Requeue, StatusController, write};
 
 use super::{
-    index::{Index, News, Progress},
+    decision::Decision,
     sources,
+    store::{AddOnStore, StoreEvent},
 };
 use crate::{
     context::HubContext,
@@ -28,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct ProgressionController {
     parts: HubContext,
-    index: Index,
+    store: AddOnStore,
     managements: Cache<ClusterManagementAddOn>,
 }
 
@@ -36,13 +37,13 @@ pub(crate) struct ProgressionController {
 #[derive(Debug)]
 pub(crate) struct Observed {
     management: Arc<ClusterManagementAddOn>,
-    progress: Vec<Progress>,
+    decision: Arc<Decision>,
 }
 
 impl ProgressionController {
     pub(crate) fn new(parts: &HubContext) -> Self {
         let managements = sources::managements(&parts.informers);
-        Self { index: parts.addon_index(), managements, parts: parts.clone() }
+        Self { store: parts.addon_store(), managements, parts: parts.clone() }
     }
 }
 
@@ -54,22 +55,33 @@ impl StatusController for ProgressionController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let queue = builder.queue();
-        self.index.setup(builder, move |news| match news {
-            News::Progress { addon, is_settled: true } => queue.add(addon.clone()),
-            News::Progress { addon, is_settled: false } => queue.add_after(addon.clone(), PAUSE),
-            News::Installation(_) => {}
+        let (queue, store) = (builder.queue(), self.store.clone());
+        let add = move |addon: &str| match store.decision(addon) {
+            Some(decision) if !decision.is_settled() => queue.add_after(addon.to_owned(), PAUSE),
+            _ => queue.add(addon.to_owned()),
+        };
+        self.store.listen({
+            let add = add.clone();
+            move |event| {
+                if let StoreEvent::Progress { addon } = event {
+                    add(addon);
+                }
+            }
+        });
+        builder.watches(&self.managements, move |change| {
+            add(&change.object().name_any());
+            None
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let progress = self.index.ask(|index| index.progress(key));
-        let management = self.managements.named(key);
-        Ok(management.zip(progress).map(|(management, progress)| Observed { management, progress }))
+        let (management, decision) = (self.managements.named(key), self.store.decision(key));
+        Ok(management.zip(decision).map(|(management, decision)| Observed { management, decision }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Box<ClusterManagementAddOn> {
-        Box::new(plan::plan(&observed.management, &observed.progress, now))
+        let progress = observed.decision.progress.as_deref().unwrap_or_default();
+        Box::new(plan::plan(&observed.management, progress, now))
     }
 
     async fn report(&self, observed: &Observed, new: Box<ClusterManagementAddOn>, _: Timestamp) -> Result<Requeue> {

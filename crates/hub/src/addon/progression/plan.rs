@@ -8,7 +8,7 @@ use ocm_api::{
 };
 use ocm_runtime::conditions::{self, NewCondition};
 
-use crate::addon::{index::Progress, refusal};
+use crate::addon::{decision::Progress, refusal};
 
 /// The add-on with a status that says how it goes.
 pub(super) fn plan(
@@ -46,7 +46,7 @@ fn entry(old: &[InstallProgression], progress: &Progress, now: Timestamp) -> Ins
 
 fn finding(progress: &Progress) -> NewCondition {
     if let Some(refusal) = &progress.refusal {
-        return NewCondition::is_false(PROGRESSING, CONFIGURATION_UNSUPPORTED, refusal);
+        return NewCondition::is_false(PROGRESSING, CONFIGURATION_UNSUPPORTED, &**refusal);
     }
     let is_done = progress.selected > 0 && progress.configured == progress.selected;
     let message = message(progress);
@@ -66,13 +66,14 @@ fn message(progress: &Progress) -> String {
         );
     }
     let (selected, configured) = (progress.selected, progress.configured);
-    let because = progress.complaint.iter().map(|complaint| format!(" ({complaint})"));
+    let because = progress.problem.iter().map(|problem| format!(" ({problem})"));
     if selected == 0 {
         return [format!("Placement {placement} has chosen no cluster")].into_iter().chain(because).collect();
     }
     let counts = format!("The add-on is configured on {configured} of {selected} selected clusters");
-    let failure = progress.failure.iter().map(|(cluster, reason)| {
-        format!("; it could not be installed on {}, {cluster} for one: {reason}", progress.failed)
+    let failure = progress.failure.iter().map(|(cluster, reason)| match progress.failed {
+        1 => format!("; it could not be installed on cluster {cluster}: {reason}"),
+        failed => format!("; it could not be installed on {failed} clusters. On {cluster}: {reason}"),
     });
     [counts].into_iter().chain(failure).collect()
 }
@@ -112,8 +113,8 @@ mod tests {
         let (status, reason, message) = said(&Progress { exists: false, ..progress(0, 0) });
         assert_eq!((status.as_str(), reason.as_str()), ("True", "Progressing"));
         assert!(message.starts_with("Placement n/p does not exist"), "{message}");
-        let complaint = Some("NoManagedClusterSetBindings: bind one".to_owned());
-        let (_, _, message) = said(&Progress { complaint, ..progress(0, 0) });
+        let problem = Some("NoManagedClusterSetBindings: bind one".to_owned());
+        let (_, _, message) = said(&Progress { problem, ..progress(0, 0) });
         assert_eq!(message, "Placement n/p has chosen no cluster (NoManagedClusterSetBindings: bind one)");
     }
 
@@ -121,10 +122,13 @@ mod tests {
     fn what_this_hub_cannot_do_and_what_the_api_server_refuses_is_told() {
         let refused = Progress { refusal: Some("spec.x".into()), ..progress(2, 2) };
         assert_eq!(said(&refused), ("False".into(), "ConfigurationUnsupported".into(), "spec.x".into()));
-        let failure = Some(("c1".to_owned(), "no".to_owned()));
+        let failure = Some(("c1".into(), "no".to_owned()));
         let (status, _, message) = said(&Progress { failed: 1, failure, ..progress(2, 1) });
         assert_eq!(status, "True");
-        assert!(message.ends_with("could not be installed on 1, c1 for one: no"), "{message}");
+        assert!(message.ends_with("could not be installed on cluster c1: no"), "{message}");
+        let failure = Some(("c1".into(), "no".to_owned()));
+        let (_, _, message) = said(&Progress { failed: 2, failure, ..progress(3, 1) });
+        assert!(message.ends_with("could not be installed on 2 clusters. On c1: no"), "{message}");
     }
 
     #[test]
