@@ -196,7 +196,7 @@ mod tests {
         Strategy::read(&serde_json::from_value(strategy).unwrap()).map_err(|error| error.to_string())
     }
 
-    fn progressive(settings: Value) -> Result<Limits, String> {
+    fn progressive(settings: &Value) -> Result<Limits, String> {
         read(json!({"type": "Progressive", "progressive": settings})).map(|strategy| strategy.limits)
     }
 
@@ -220,26 +220,26 @@ mod tests {
 
     #[test]
     fn durations_are_as_go_has_them() {
-        let limits = progressive(json!({"minSuccessTime": "1h30m", "progressDeadline": "90s"})).unwrap();
+        let limits = progressive(&json!({"minSuccessTime": "1h30m", "progressDeadline": "90s"})).unwrap();
         assert_eq!(limits.min_success_time, SignedDuration::from_mins(90));
         assert_eq!(limits.progress_deadline, Some(SignedDuration::from_secs(90)));
-        let limits = progressive(json!({"minSuccessTime": "0", "progressDeadline": "0s"})).unwrap();
+        let limits = progressive(&json!({"minSuccessTime": "0", "progressDeadline": "0s"})).unwrap();
         let zero = SignedDuration::ZERO;
         assert_eq!((limits.min_success_time, limits.progress_deadline), (zero, Some(zero)));
         for none in ["None", ""] {
-            assert_eq!(progressive(json!({"progressDeadline": none})).unwrap().progress_deadline, None);
+            assert_eq!(progressive(&json!({"progressDeadline": none})).unwrap().progress_deadline, None);
         }
     }
 
     #[test]
     fn what_cannot_be_read_is_an_error_that_names_the_field() {
         for deadline in ["1.5h", "10", "ten", "5m3"] {
-            let error = progressive(json!({"progressDeadline": deadline})).unwrap_err();
+            let error = progressive(&json!({"progressDeadline": deadline})).unwrap_err();
             assert!(error.starts_with("rolloutStrategy.progressive.progressDeadline is"), "{deadline}: {error}");
         }
-        assert!(progressive(json!({"minSuccessTime": "soon"})).unwrap_err().contains("minSuccessTime"));
-        assert!(progressive(json!({"maxFailures": "3"})).unwrap_err().contains("progressive.maxFailures is \"3\""));
-        assert!(progressive(json!({"maxConcurrency": "x"})).unwrap_err().contains("maxConcurrency"));
+        assert!(progressive(&json!({"minSuccessTime": "soon"})).unwrap_err().contains("minSuccessTime"));
+        assert!(progressive(&json!({"maxFailures": "3"})).unwrap_err().contains("progressive.maxFailures is \"3\""));
+        assert!(progressive(&json!({"maxConcurrency": "x"})).unwrap_err().contains("maxConcurrency"));
         assert!(read(json!({"type": "Slowly"})).unwrap_err().contains("type is \"Slowly\""));
     }
 
