@@ -8,6 +8,7 @@ mod addon_status;
 mod addon_world;
 mod audit;
 mod clusters;
+mod denied;
 mod health;
 mod placement;
 mod placement_audit;

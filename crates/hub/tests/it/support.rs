@@ -1,6 +1,6 @@
 //! One hub for all tests of this binary, and what an admin or an agent does to it.
 
-use std::{fs, net::SocketAddr, path::Path, sync::OnceLock, thread};
+use std::{fs, net::SocketAddr, path::Path, sync::OnceLock, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use kube::{
@@ -18,7 +18,7 @@ use ocm_hub::{
     webhook::{self, WebhookConfig},
 };
 use ocm_runtime::{
-    Clock, Context,
+    Backoff, Clock, Context, RetryDelays,
     admin::{Tls, TlsOptions},
     conditions,
 };
@@ -52,7 +52,9 @@ pub(crate) async fn world() -> Result<World> {
 
 async fn start() -> Result<()> {
     let plane = fixture::hub();
-    let context = Context::new();
+    // What is refused is retried after minutes elsewhere.
+    let refused = Backoff::new(Duration::from_secs(2), Duration::from_secs(4));
+    let context = Context::new().with_retries(RetryDelays { refused, ..RetryDelays::default() });
     install(plane, &context).await?;
     let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
     let config = HubConfig { host: "test".into(), ..HubConfig::default() };
