@@ -32,12 +32,16 @@ pub(crate) fn connect(context: &Context) -> Result<Connection, Failure> {
     let names = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
     let unusable = |error: &KubeconfigError| unusable(&origin, &names, error);
     let selected = SelectedContext::of(&kubeconfig, name.as_deref()).map_err(|error| unusable(&error))?;
-    let config = selected.config().map_err(|error| unusable(&error))?;
+    let mut config = selected.config().map_err(|error| unusable(&error))?;
     let credentials = match origin {
         Origin::Files(_) => format!("context {} of {origin}", selected.name),
         Origin::ServiceAccount => origin.to_string(),
     };
-    let client = client::connect(&config, USER_AGENT)
+    let client = context
+        .environment
+        .proxies
+        .complete(&mut config)
+        .and_then(|()| client::connect(&config, USER_AGENT))
         .map_err(|error| Failure::new(format!("failed to use {credentials}: {}", root_cause(&error))))?;
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     Ok(Connection { client, server, credentials })
@@ -87,7 +91,7 @@ impl Connection {
 
 /// Such as an exec plugin that fails.
 fn is_about_credentials(error: &kube::Error) -> bool {
-    causes(error).any(|cause| cause.is::<kube::client::AuthError>())
+    causes(error).any(|cause| cause.is::<kube::client::AuthError>() || cause.is::<client::PluginError>())
 }
 
 /// How often a write that conflicts with another one is tried again at once.

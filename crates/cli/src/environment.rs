@@ -2,6 +2,8 @@
 
 use std::{env, ffi::OsString, path::PathBuf};
 
+use ocm_runtime::client::Proxies;
+
 use crate::console::Console;
 
 /// What commands read from the process around them, as a value: a caller can give a command another one.
@@ -13,6 +15,8 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The pod's service account, used if there is no kubeconfig.
     pub service_account: Option<ServiceAccount>,
+    /// The proxies to use for servers whose kubeconfig names none.
+    pub proxies: Proxies,
     /// Where commands write.
     pub console: Console,
 }
@@ -30,6 +34,12 @@ pub struct ServiceAccount {
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl Environment {
+    /// One without anything of this process.
+    #[must_use]
+    pub fn empty(console: Console) -> Self {
+        Self { kubeconfig: None, home: None, service_account: None, proxies: Proxies::default(), console }
+    }
+
     /// The environment of this process.
     #[must_use]
     pub fn of_process() -> Self {
@@ -37,6 +47,7 @@ impl Environment {
             kubeconfig: env::var_os("KUBECONFIG"),
             home: env::home_dir(),
             service_account: ServiceAccount::of_process(),
+            proxies: Proxies::from_variables(|name| env::var(name).ok()),
             console: Console::of_process(),
         }
     }

@@ -15,12 +15,8 @@ struct World {
 
 fn world() -> World {
     let folder = TempDir::new("kubeconfig").unwrap();
-    let environment = Environment {
-        kubeconfig: None,
-        home: Some(folder.path().to_owned()),
-        service_account: None,
-        console: Console::new(io::sink(), io::sink()),
-    };
+    let console = Console::new(io::sink(), io::sink());
+    let environment = Environment { home: Some(folder.path().to_owned()), ..Environment::empty(console) };
     World { folder, environment }
 }
 

@@ -6,9 +6,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! // Nothing is read from this process: no variables, no home directory, no service account.
 //! let (console, captured) = Console::captured();
-//! let environment = Environment { kubeconfig: None, home: None, service_account: None, console };
+//! let environment = Environment::empty(console);
 //! assert_eq!(ocm_cli::run(["clusteradm", "version"], &environment).await, ocm_cli::SUCCESS);
 //! assert!(captured.stdout().contains("default bundle"));
 //! assert_eq!(ocm_cli::run(["clusteradm", "get", "clusters"], &environment).await, ocm_cli::FAILURE);
@@ -35,6 +34,7 @@ pub use crate::{
     console::{Captured, Console},
     environment::{Environment, ServiceAccount},
 };
+pub use ocm_runtime::client::Proxies;
 
 /// Exit code of a command that did what it was asked to do.
 pub const SUCCESS: u8 = 0;

@@ -3,13 +3,13 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use ocm_cli::{Environment, ServiceAccount};
+use ocm_cli::{Environment, Proxies, ServiceAccount};
 use ocm_testing::{
     ControlPlane, Port, TempDir,
     fault::{Fault, FaultyServer, Injection},
     write_kubeconfig,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hub::{finish, in_environment, in_process, run};
 
@@ -87,6 +87,30 @@ async fn without_a_kubeconfig_a_pod_uses_its_service_account() -> Result<()> {
     let in_pod = |environment: &mut Environment| environment.service_account = Some(account);
     let ended = in_environment(in_pod, &["get", "clusters"]).await;
     assert!(ended.success && ended.stdout.starts_with("<ManagedCluster>"), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_proxy_of_the_environment_is_used_and_an_exec_plugin_that_fails_is_named() -> Result<()> {
+    let (hub, folder, port) = (crate::hub::hub().await?, TempDir::new("clusteradm")?, Port::free()?);
+    let mut kubeconfig = hub.admin_config();
+    if let Some(cluster) = &mut kubeconfig.clusters[0].cluster {
+        cluster.server = Some("https://hub.invalid".to_owned());
+    }
+    let file = folder.path().join("config");
+    write_kubeconfig(&kubeconfig, &file)?;
+    let proxy = format!("http://127.0.0.1:{}", port.number());
+    let behind_proxy = |environment: &mut Environment| {
+        environment.kubeconfig = Some(file.clone().into());
+        environment.proxies = Proxies::from_variables(|name| (name == "HTTPS_PROXY").then(|| proxy.clone()));
+    };
+    let ended = in_environment(behind_proxy, &["get", "clusters"]).await;
+    ended.assert_failed_with(&["cannot reach https://hub.invalid", "refused"]);
+
+    let plugin = json!({ "apiVersion": "client.authentication.k8s.io/v1", "command": "/nonexistent/plugin" });
+    kubeconfig.auth_infos[0].auth_info = Some(serde_json::from_value(json!({ "exec": plugin }))?);
+    write_kubeconfig(&kubeconfig, &file)?;
+    in_process(&file, &["get", "clusters"]).await.assert_failed_with(&["could not be obtained"]);
     Ok(())
 }
 

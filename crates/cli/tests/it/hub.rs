@@ -120,7 +120,7 @@ pub(crate) async fn in_process(kubeconfig: &Path, args: &[&str]) -> Ended {
 /// Runs `clusteradm` in this process, in an environment of the test's choice.
 pub(crate) async fn in_environment(set: impl FnOnce(&mut Environment), args: &[&str]) -> Ended {
     let (console, captured) = Console::captured();
-    let mut environment = Environment { kubeconfig: None, home: None, service_account: None, console };
+    let mut environment = Environment::empty(console);
     set(&mut environment);
     let code = ocm_cli::run(["clusteradm"].iter().chain(args).copied(), &environment).await;
     Ended { success: code == ocm_cli::SUCCESS, stdout: captured.stdout(), stderr: captured.stderr() }
