@@ -2,7 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, config::KubeconfigError};
-use ocm_runtime::{client, kubeconfig::SelectedContext};
+use ocm_runtime::{
+    client::{self, ClientError},
+    kubeconfig::SelectedContext,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -91,7 +94,10 @@ impl Connection {
 
 /// Such as an exec plugin that fails.
 fn is_about_credentials(error: &kube::Error) -> bool {
-    causes(error).any(|cause| cause.is::<kube::client::AuthError>() || cause.is::<client::PluginError>())
+    causes(error).any(|cause| {
+        let is_of_plugin = matches!(cause.downcast_ref(), Some(ClientError::Plugin(_)));
+        is_of_plugin || cause.is::<kube::client::AuthError>()
+    })
 }
 
 /// How often a write that conflicts with another one is tried again at once.

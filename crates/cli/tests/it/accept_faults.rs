@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{
     Api,
-    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ObjectMeta, PostParams},
 };
 use ocm_api::{cluster::v1::ManagedCluster, identities};
 use ocm_testing::{
@@ -14,7 +14,6 @@ use ocm_testing::{
     fault::{Asked, Fault, FaultyServer, Injection},
     unique, write_kubeconfig,
 };
-use serde_json::json;
 
 use crate::hub::{bootstrap_client, certificate_request, hub, in_process, register, request_certificate};
 
@@ -106,23 +105,22 @@ async fn without_wait_a_failure_of_the_hub_is_one_of_the_command() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_cluster_that_others_edit_at_the_same_time_is_read_again() -> Result<()> {
+async fn a_cluster_that_is_replaced_after_it_was_read_is_read_again() -> Result<()> {
     let world = world().await?;
-    let (cluster, _) = world.registered().await?;
+    let (cluster, csr) = world.registered().await?;
     world.server.inject(Fault::new(Injection::Hold).when(|asked| is_patch_of(asked, "managedclusters")));
     let accept = async { Ok(in_process(&world.kubeconfig, &["accept", "--clusters", &cluster]).await) };
-    let edit = async {
+    let replace = async {
         world.until_held().await?;
-        let edit = Patch::Merge(json!({ "metadata": { "annotations": { "edited": "meanwhile" } } }));
-        let clusters = Api::<ManagedCluster>::all(world.admin.clone());
-        clusters.patch(&cluster, &PatchParams::default(), &edit).await?;
+        Api::<CertificateSigningRequest>::all(world.admin.clone()).delete(&csr, &DeleteParams::default()).await?;
+        Api::<ManagedCluster>::all(world.admin.clone()).delete(&cluster, &DeleteParams::default()).await?;
+        register(&world.agent, &cluster).await?;
         world.server.release();
         anyhow::Ok(())
     };
-    let (ended, ()) = tokio::try_join!(accept, edit)?;
-    assert!(ended.success && world.is_accepted(&cluster).await?, "{ended:?}");
-    // One approval and one acceptance: what was based on the former state was refused.
-    assert_eq!(world.server.writes().count(), 2, "{ended:?}");
+    let (ended, ()) = tokio::try_join!(accept, replace)?;
+    // The approved request was that of the former cluster.
+    ended.assert_failed_with(&[&format!("no csr is approved yet for cluster {cluster}")]);
     Ok(())
 }
 
