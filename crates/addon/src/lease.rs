@@ -18,6 +18,8 @@ use ocm_runtime::{
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
+use crate::{author, owner};
+
 /// How often the lease is renewed; up to a quarter is added at random, so that a fleet spreads out.
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -122,8 +124,12 @@ impl LeaseUpdater {
     /// Renews the lease once, if the agent is well.
     async fn renew(&self, now: Timestamp) -> Result<(), Error> {
         for check in &self.checks {
-            if !check().await {
-                warn!(lease = self.name, "the agent is not well, so its lease is not renewed");
+            let is_healthy = author::call(async { check().await }).await.unwrap_or_else(|no_answer| {
+                warn!(lease = self.name, error = %no_answer, "a health check failed");
+                false
+            });
+            if !is_healthy {
+                warn!(lease = self.name, "the agent is not healthy, so its lease is not renewed");
                 return Ok(());
             }
         }
@@ -166,7 +172,7 @@ fn renewed(mut lease: Lease, owner: Option<&OwnerReference>, now: Timestamp) -> 
     });
     spec.renew_time = Some(MicroTime(now));
     if let Some(owner) = owner {
-        lease.metadata.owner_references = Some(vec![owner.clone()]);
+        owner::adopt(&mut lease.metadata, std::slice::from_ref(owner));
     }
     lease
 }
@@ -205,7 +211,12 @@ mod tests {
     fn the_lease_goes_with_its_owner() {
         let owner = OwnerReference { name: "hello-agent".into(), ..OwnerReference::default() };
         let lease = renewed(Lease::default(), Some(&owner), now());
-        assert_eq!(lease.metadata.owner_references, Some(vec![owner]));
+        assert_eq!(lease.metadata.owner_references, Some(vec![owner.clone()]));
+        let other = OwnerReference { name: "other".into(), ..OwnerReference::default() };
+        let mut shared = Lease::default();
+        shared.metadata.owner_references = Some(vec![other.clone()]);
+        let lease = renewed(shared, Some(&owner), now());
+        assert_eq!(lease.metadata.owner_references, Some(vec![other, owner]), "other owners stay");
     }
 
     #[test]

@@ -104,6 +104,7 @@
 
 mod account;
 mod agent;
+mod author;
 pub mod command;
 mod error;
 mod informer;

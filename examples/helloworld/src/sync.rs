@@ -12,7 +12,9 @@ use ocm_addon::{
     command::Agent,
     k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference},
     kube::{Api, ResourceExt as _, api::ObjectMeta},
-    runtime::{Cache, Change, Controller, ControllerBuilder, Error, Informers, ObjectKey, Requeue, WatchFilter, write},
+    runtime::{
+        Cache, Change, Controller, ControllerBuilder, Error, Informers, ObjectKey, Requeue, WatchFilter, chain, write,
+    },
 };
 use tracing::{info, warn};
 
@@ -27,7 +29,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
 /// Runs the agent until it is asked to end.
 pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
     agent.lease_updater().spawn(&agent.context);
-    look_for_addon(&agent).await?;
+    if let Err(error) = look_for_addon(&agent).await {
+        warn!(error = %chain(&error), "cannot ask the hub for the add-on; its informers try again");
+    }
     let hub = Informers::new(agent.hub.clone(), agent.context.clone());
     let managed = Informers::new(agent.managed.clone(), agent.context.clone());
     let copying = Copying {

@@ -1,9 +1,8 @@
 //! [`AddonManager`]: what runs on the hub for add-ons.
 
 mod addon;
-mod author;
 mod requests;
-mod served;
+mod served_addon;
 mod trigger;
 mod works;
 
@@ -18,8 +17,8 @@ use tracing::{info, warn};
 #[cfg(fuzzing)]
 pub use self::addon::fuzzing;
 pub use self::trigger::Trigger;
-use self::{addon::AddonController, requests::RequestController, served::Served};
-use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext};
+use self::{addon::AddonController, requests::RequestController, served_addon::ServedAddon};
+use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext, author};
 
 /// How many clusters are worked on at a time. The API server answers writes fastest when about this many are under way.
 const WORKERS: usize = 32;
@@ -126,7 +125,7 @@ impl AddonManager {
         info!(addons = ?self.agents.keys(), "add-on manager started");
         let setup = SetupContext { client: self.client, informers, context: context.clone(), trigger: self.trigger };
         for (agent, options) in self.agents.into_values() {
-            let served = Arc::new(Served::new(agent, options, &setup.informers));
+            let served = Arc::new(ServedAddon::new(agent, options, &setup.informers));
             context.spawn(serve(served, clusters.clone(), setup.clone()));
         }
     }
@@ -134,7 +133,7 @@ impl AddonManager {
 
 /// Sets an add-on up and starts its controllers, which have workers of their own: an add-on whose code hangs does not keep
 /// the others waiting.
-async fn serve(served: Arc<Served>, clusters: Cache<ManagedCluster>, setup: SetupContext) {
+async fn serve(served: Arc<ServedAddon>, clusters: Cache<ManagedCluster>, setup: SetupContext) {
     let awaiting = setup.context.health().awaiting(format!("set-up of add-on {}", served.options.name));
     set_up(&served, &setup).await;
     let SetupContext { client, context, trigger, .. } = setup;
@@ -143,14 +142,17 @@ async fn serve(served: Arc<Served>, clusters: Cache<ManagedCluster>, setup: Setu
     drop(awaiting);
 }
 
-async fn set_up(served: &Served, setup: &SetupContext) {
+async fn set_up(served: &ServedAddon, setup: &SetupContext) {
     let [mut pause, longest] = SETUP_PAUSES;
     loop {
-        let error = match author::call(async { served.agent.dyn_setup(setup).await }).await {
+        // What a failed try has started ends with it.
+        let attempt = SetupContext { context: setup.context.child(), ..setup.clone() };
+        let error = match author::call(async { served.agent.dyn_setup(&attempt).await }).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => chain(&*error),
             Err(no_answer) => no_answer.to_string(),
         };
+        attempt.context.abort();
         warn!(addon = served.options.name, error, retry_in = ?pause, "cannot set the add-on up, trying again");
         sleep(pause).await;
         pause = pause.saturating_mul(2).min(longest);

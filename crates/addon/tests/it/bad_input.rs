@@ -7,7 +7,7 @@ use ocm_api::work::v1::ManifestWork;
 use serde_json::json;
 
 use crate::{
-    scripted::{PLAIN, READER, Scripted, config_map},
+    scripted::{FILL, PLAIN, READER, Scripted, config_map},
     support::{contents, world},
 };
 
@@ -85,9 +85,14 @@ async fn pre_delete_hooks_are_refused_by_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_work_of_somebody_else_is_not_overwritten() -> Result<()> {
+async fn a_work_of_somebody_else_is_not_overwritten_and_keeps_no_other_from_being_written() -> Result<()> {
     let world = world().await?;
-    let cluster = world.cluster("taken", None).await?;
+    let sized = |name: &str| {
+        let mut object = config_map(name, 0);
+        object[FILL] = json!(220_000);
+        object
+    };
+    let cluster = world.cluster("taken", Some(&json!([sized("a"), sized("b")]).to_string())).await?;
     let mut foreign = ManifestWork::new(&cluster, "addon-plain-deploy-0", Default::default());
     foreign.spec.workload.manifests = vec![config_map("foreign", 1).into()];
     world.works(&cluster).create(&PostParams::default(), &foreign).await?;
@@ -95,6 +100,7 @@ async fn a_work_of_somebody_else_is_not_overwritten() -> Result<()> {
     let cause = world.condition(&cluster, PLAIN, FAILED).await?;
     assert!(cause.contains(&format!("{cluster}/addon-plain-deploy-0")), "{cause}");
     assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-0").await?), ["foreign"]);
+    assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-1").await?), ["b"]);
     Ok(())
 }
 

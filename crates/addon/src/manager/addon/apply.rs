@@ -19,10 +19,10 @@ use tracing::info;
 
 use super::{
     AddonController,
-    memory::CHECK_AGAIN,
+    grants::RESYNC,
     observe::Observed,
+    permissions,
     plan::{Deploy, Plan, Registering},
-    rights,
 };
 use crate::manager::works::Step;
 
@@ -56,12 +56,13 @@ pub(super) enum Deployed {
 impl Applied {
     /// When to look again without a change.
     pub(super) fn next(&self) -> Requeue {
-        let rights_failed = self.registration.as_ref().is_some_and(|finding| finding.reason == SET_PERMISSION_FAILED);
+        let rights_failed =
+            self.registration.as_ref().is_some_and(|condition| condition.reason == SET_PERMISSION_FAILED);
         if rights_failed || matches!(self.deployed, Deployed::Failed(_)) {
             return Requeue::BackOffWithin(RETRY);
         }
         let is_served = self.registration.is_some() || !matches!(self.deployed, Deployed::Nothing);
-        if is_served { Requeue::After(CHECK_AGAIN) } else { Requeue::OnChange }
+        if is_served { Requeue::After(RESYNC) } else { Requeue::OnChange }
     }
 }
 
@@ -79,7 +80,7 @@ impl AddonController {
                 applied.registration = Some(self.revoke(observed).await?);
                 applied.registrations = (former > 0).then(Vec::new);
             }
-            Registering::Refused(reason) => applied.registration = Some(rights::failed(reason)),
+            Registering::Refused(reason) => applied.registration = Some(permissions::failed(reason)),
             Registering::As(desired) => {
                 applied.registration = Some(self.grant(observed, &desired).await?);
                 applied.registrations = Some(desired.configs);
@@ -104,15 +105,17 @@ impl AddonController {
         let api: Api<ManifestWork> = Api::namespaced(self.client.clone(), &observed.key.namespace);
         let leaving =
             steps.iter().find_map(|step| if let Step::Wait(work) = step { Some(waiting(work)) } else { None });
-        let mut works = Vec::new();
+        let (mut works, mut failure) = (Vec::new(), None);
         for step in steps {
             match self.take(&api, observed, step).await {
                 Ok(work) => works.extend(work),
                 Err(Refusal::Again(error)) => return Err(error),
-                Err(Refusal::Cannot(reason)) => return Ok(Deployed::Failed(reason)),
+                // The other works are written all the same.
+                Err(Refusal::Cannot(reason)) => _ = failure.get_or_insert(reason),
             }
         }
-        Ok(leaving.map_or(Deployed::Works(works), Deployed::Waiting))
+        let done = || leaving.map_or(Deployed::Works(works), Deployed::Waiting);
+        Ok(failure.map_or_else(done, Deployed::Failed))
     }
 
     /// Takes one step; returns the work as it then is, unless it is gone.

@@ -13,13 +13,13 @@
 mod apply;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod memory;
-mod news;
+mod grants;
 mod observe;
+mod permissions;
 mod plan;
+mod predicates;
 mod registrations;
 mod report;
-mod rights;
 #[cfg(test)]
 mod testing;
 
@@ -32,28 +32,33 @@ use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey
 
 use self::{
     apply::Applied,
-    memory::Memory,
-    observe::{Observed, is_of_elsewhere},
+    grants::GrantCache,
+    observe::{Observed, is_hosted},
     plan::Plan,
 };
-use super::{served::Served, trigger::Trigger};
+use super::{served_addon::ServedAddon, trigger::Trigger};
 
 /// See the module.
 pub(crate) struct AddonController {
     client: Client,
-    served: Arc<Served>,
+    served: Arc<ServedAddon>,
     clusters: Cache<ManagedCluster>,
     trigger: Trigger,
-    memory: Memory,
+    grants: GrantCache,
 }
 
 impl AddonController {
-    pub(crate) fn new(client: Client, served: Arc<Served>, clusters: Cache<ManagedCluster>, trigger: Trigger) -> Self {
-        Self { client, served, clusters, trigger, memory: Memory::default() }
+    pub(crate) fn new(
+        client: Client,
+        served: Arc<ServedAddon>,
+        clusters: Cache<ManagedCluster>,
+        trigger: Trigger,
+    ) -> Self {
+        Self { client, served, clusters, trigger, grants: GrantCache::default() }
     }
 
     /// A new cluster, or one that changed in a way that matters to the add-on.
-    fn wire_clusters(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
+    fn watch_clusters(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let served = self.served.clone();
         builder.watches(&self.clusters, move |change| {
             let cluster = change.object().metadata.name.clone().unwrap_or_default();
@@ -73,9 +78,13 @@ impl Controller for AddonController {
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let served = &self.served;
         self.trigger.connect(&served.options.name, builder.queue(), served.addons.clone());
-        self.wire_clusters(builder);
-        builder.watches(&served.addons, |change| news::of_addon(change).then(|| ObjectKey::of(&**change.object())));
-        builder.watches(&served.works, |change| news::of_work(change).then(|| addon_of(change.object())).flatten());
+        self.watch_clusters(builder);
+        builder.watches(&served.addons, |change| {
+            predicates::addon_changed(change).then(|| ObjectKey::of(&**change.object()))
+        });
+        builder.watches(&served.works, |change| {
+            predicates::work_changed(change).then(|| addon_of(change.object())).flatten()
+        });
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {
@@ -102,7 +111,7 @@ impl Controller for AddonController {
     }
 }
 
-fn concerns(served: &Served, change: Change<'_, ManagedCluster>) -> bool {
+fn concerns(served: &ServedAddon, change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(_) => true,
         Change::Updated { old, new } => served.options.is_triggered_by(old, new),
@@ -112,6 +121,6 @@ fn concerns(served: &Served, change: Change<'_, ManagedCluster>) -> bool {
 
 /// The add-on that a work belongs to.
 fn addon_of(work: &ManifestWork) -> Option<ObjectKey> {
-    let addon = work.metadata.labels.as_ref()?.get(labels::ADDON_NAME).filter(|_| !is_of_elsewhere(work))?;
+    let addon = work.metadata.labels.as_ref()?.get(labels::ADDON_NAME).filter(|_| !is_hosted(work))?;
     Some(ObjectKey::new(work.metadata.namespace.clone()?, addon))
 }

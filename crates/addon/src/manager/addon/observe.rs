@@ -22,14 +22,15 @@ use super::AddonController;
 use crate::{
     AddonError, Identity, Installation, Registration,
     agent::{namespace_of, view_of},
-    manager::{author, served::Served},
+    author,
+    manager::served_addon::ServedAddon,
 };
 
 /// An add-on on a cluster.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(super) key: ObjectKey,
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<ServedAddon>,
     pub(super) addon: Arc<ManagedClusterAddOn>,
     /// The same, as its author sees it.
     pub(super) view: v1beta1::ManagedClusterAddOn,
@@ -51,12 +52,12 @@ impl AddonController {
     pub(super) async fn look(&self, key: &ObjectKey) -> Option<Observed> {
         let served = self.served.clone();
         let Some(addon) = served.addons.get(key) else {
-            self.memory.forget(key);
+            self.grants.remove(key);
             return None;
         };
         let cluster = self.clusters.named(&key.namespace)?;
         let mut works = served.works.in_namespace(&key.namespace);
-        works.retain(|work| !is_of_elsewhere(work));
+        works.retain(|work| !is_hosted(work));
         let mut observed = Observed {
             key: key.clone(),
             namespace: namespace_of(&addon),
@@ -82,13 +83,13 @@ impl AddonController {
 }
 
 /// Whether a work of an add-on is for an agent that another cluster hosts.
-pub(super) fn is_of_elsewhere(work: &ManifestWork) -> bool {
+pub(super) fn is_hosted(work: &ManifestWork) -> bool {
     work.labels().contains_key(labels::ADDON_NAMESPACE)
 }
 
 /// Whether a finalizer of an add-on holds it until its pre-delete hooks have run. We have no hooks; a manager of another
 /// kind may have set it. Old versions had other names.
-pub(super) fn waits_for_hooks(finalizer: &str) -> bool {
+pub(super) fn is_hook_finalizer(finalizer: &str) -> bool {
     finalizer == finalizers::ADDON_PRE_DELETE || finalizers::ADDON_DEPRECATED.contains(&finalizer)
 }
 
@@ -128,7 +129,7 @@ impl Observed {
     fn wants_manifests(&self) -> bool {
         let stays = !write::is_deleting(&*self.addon) && !write::is_deleting(&*self.cluster);
         let stays = stays && self.hosting_cluster().is_none() && (self.is_adopted() || self.was_registered());
-        stays || self.addon.finalizers().iter().any(|finalizer| waits_for_hooks(finalizer))
+        stays || self.addon.finalizers().iter().any(|finalizer| is_hook_finalizer(finalizer))
     }
 
     /// Whether the hub has taken the add-on on, by making its ClusterManagementAddOn the owner.

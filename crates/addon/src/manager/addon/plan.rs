@@ -7,7 +7,7 @@ use ocm_api::{annotations, conditions::addon::REGISTRATION_APPLIED, finalizers, 
 use ocm_runtime::{conditions, write};
 
 use super::{
-    observe::{Observed, waits_for_hooks},
+    observe::{Observed, is_hook_finalizer},
     registrations::{self, Registrations},
 };
 use crate::{
@@ -166,7 +166,7 @@ fn hosted(cluster: &str) -> String {
 fn unneeded_finalizers(observed: &Observed, desired: &Desired) -> Option<Vec<String>> {
     let has_no_hooks = matches!(desired, Some(Ok(_)));
     let all = observed.addon.finalizers();
-    let needed: Vec<_> = all.iter().filter(|name| !waits_for_hooks(name)).cloned().collect();
+    let needed: Vec<_> = all.iter().filter(|name| !is_hook_finalizer(name)).cloned().collect();
     (has_no_hooks && needed.len() < all.len()).then_some(needed)
 }
 

@@ -1,4 +1,4 @@
-//! What the status of an add-on on a cluster says.
+//! The status of an add-on on a cluster.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::{HealthProber, manager::works::applied};
 
-/// The add-on with what came of a plan in its status.
+/// The add-on with the outcome of a plan in its status.
 pub(super) fn with_status(observed: &Observed, applied: Applied, now: Timestamp) -> ManagedClusterAddOn {
     let mut new = ManagedClusterAddOn::clone(&observed.addon);
     let mut status = new.status.take().unwrap_or_default();
-    let is_taken_on = applied.registration.is_some();
-    if let Some(finding) = applied.registration {
-        say(&mut status.conditions, finding, now);
+    let is_served = applied.registration.is_some();
+    if let Some(condition) = applied.registration {
+        set_condition(&mut status.conditions, condition, now);
     }
-    if is_taken_on {
+    if is_served {
         // No kind of configuration is understood yet.
         status.supported_configs.clear();
     }
@@ -35,48 +35,45 @@ pub(super) fn with_status(observed: &Observed, applied: Applied, now: Timestamp)
         status.registrations = registrations;
         status.namespace = Some(observed.namespace.clone());
     }
-    say_deployed(&mut status, applied.deployed, observed, now);
+    set_manifest_applied(&mut status, applied.deployed, observed, now);
     // An empty status is none: that alone is not worth a write.
     new.status = Some(status).filter(|status| observed.addon.status.is_some() || *status != Default::default());
     new
 }
 
-fn say_deployed(status: &mut ManagedClusterAddOnStatus, deployed: Deployed, observed: &Observed, now: Timestamp) {
-    let verdict = match deployed {
+fn set_manifest_applied(
+    status: &mut ManagedClusterAddOnStatus,
+    deployed: Deployed,
+    observed: &Observed,
+    now: Timestamp,
+) {
+    let condition = match deployed {
         Deployed::Nothing => return,
         Deployed::Failed(reason) | Deployed::Waiting(reason) => {
-            Verdict::Say(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, reason))
+            Some(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, reason))
         }
-        Deployed::Works(works) => verdict(&works),
+        Deployed::Works(works) => manifest_applied(&works),
     };
     status.health_check.mode = Some(match observed.served.options.health {
         HealthProber::Lease => HealthCheckMode::Lease,
         HealthProber::None => HealthCheckMode::Customized,
     });
-    match verdict {
-        Verdict::Say(finding) => say(&mut status.conditions, finding, now),
-        // What was False is no longer known to be so.
-        Verdict::Wait => status
+    match condition {
+        Some(condition) => set_condition(&mut status.conditions, condition, now),
+        // A condition that was False is outdated.
+        None => status
             .conditions
             .retain(|condition| condition.type_ != MANIFEST_APPLIED || condition.status != status::FALSE),
     }
 }
 
-/// What the works tell of the add-on.
-#[derive(Debug, PartialEq)]
-enum Verdict {
-    /// This.
-    Say(NewCondition),
-    /// Nothing before the cluster's agent has looked at all of them.
-    Wait,
-}
-
-fn verdict(works: &[ManifestWork]) -> Verdict {
+/// The condition that the works lead to; `None` until the cluster's agent has reported on all of them.
+fn manifest_applied(works: &[ManifestWork]) -> Option<NewCondition> {
     if works.iter().any(|work| applied(work).is_none()) {
-        return Verdict::Wait;
+        return None;
     }
     let failed = works.iter().find(|work| applied(work).is_some_and(|applied| applied.status != status::TRUE));
-    Verdict::Say(match failed {
+    Some(match failed {
         _ if works.is_empty() => NewCondition::is_true(
             MANIFEST_APPLIED,
             MANIFEST_APPLIED_REASON,
@@ -96,13 +93,13 @@ fn failure(work: &ManifestWork) -> String {
     format!("ManifestWork {} could not be applied on the managed cluster: {cause}", work.name_any())
 }
 
-/// Sets a condition, unless it says so already. Where all is well another wording alone is not worth a write: a manager
-/// that takes over from one of OCM's would write every add-on.
-fn say(conditions: &mut Vec<Condition>, finding: NewCondition, now: Timestamp) {
-    let is_same = |known: &Condition| known.status == finding.status && known.reason == finding.reason;
-    let is_said = conditions::find(conditions, finding.type_).is_some_and(is_same) && finding.status == status::TRUE;
-    if !is_said {
-        conditions::set(conditions, finding, None, now);
+/// Sets a condition, unless it has that status and reason already. While it is True, another message alone is not worth a
+/// write: a manager that takes over from one of OCM's would write every add-on.
+fn set_condition(conditions: &mut Vec<Condition>, new: NewCondition, now: Timestamp) {
+    let is_same = |known: &Condition| known.status == new.status && known.reason == new.reason;
+    let is_set = conditions::find(conditions, new.type_).is_some_and(is_same) && new.status == status::TRUE;
+    if !is_set {
+        conditions::set(conditions, new, None, now);
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::observe::Observed;
 use crate::{
     AddonError, AgentAddon, AgentAddonOptions, Identity, Installation, PermissionBuilder, agent::view_of,
-    manager::served::Served,
+    manager::served_addon::ServedAddon,
 };
 
 pub(super) fn now() -> jiff::Timestamp {
@@ -63,12 +63,12 @@ pub(super) fn observed() -> Observed {
     }
 }
 
-pub(super) fn served(options: AgentAddonOptions) -> Arc<Served> {
+pub(super) fn served(options: AgentAddonOptions) -> Arc<ServedAddon> {
     served_by(WithOptions(options))
 }
 
-pub(super) fn served_by(agent: impl AgentAddon) -> Arc<Served> {
-    Arc::new(Served {
+pub(super) fn served_by(agent: impl AgentAddon) -> Arc<ServedAddon> {
+    Arc::new(ServedAddon {
         options: agent.options(),
         agent: Arc::new(agent),
         addons: Cache::default(),

@@ -32,10 +32,11 @@ use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use self::pending::Pending;
-use super::{author, served::Served};
+use super::served_addon::ServedAddon;
 use crate::{
     AddonError, CertificateRequest, DynAgentAddon, Installation,
     agent::{namespace_of, view_of},
+    author,
     registration::approval,
 };
 
@@ -48,7 +49,7 @@ const RECHECK: Duration = Duration::from_secs(10 * 60);
 /// See the module.
 pub(crate) struct RequestController {
     client: Client,
-    served: Arc<Served>,
+    served: Arc<ServedAddon>,
     clusters: Cache<ManagedCluster>,
     pending: Arc<Pending>,
 }
@@ -69,7 +70,7 @@ enum Decision {
 }
 
 impl RequestController {
-    pub(crate) fn new(client: Client, served: Arc<Served>, clusters: Cache<ManagedCluster>) -> Self {
+    pub(crate) fn new(client: Client, served: Arc<ServedAddon>, clusters: Cache<ManagedCluster>) -> Self {
         Self { client, served, clusters, pending: Arc::default() }
     }
 

@@ -1,9 +1,11 @@
 //! Writes the Roles and RoleBindings of one add-on installation.
 //!
-//! Only objects that the ManagedClusterAddOn owns, by the uid of an owner reference, are changed or deleted. An object of
-//! the same name that somebody else made is left alone and reported. Objects that are no longer configured are deleted:
-//! those that it owns and that carry the add-on's label, which every object written here gets. Roles and RoleBindings
-//! without that label may be the add-on's own and are never deleted.
+//! Only objects that the ManagedClusterAddOn owns, by the uid of an owner reference, are changed or deleted. Those that a
+//! former ManagedClusterAddOn of the same name owned are adopted if they carry the add-on's label. An object of the same name
+//! that somebody else made is left alone and reported.
+//!
+//! Objects that are no longer configured are deleted, if the ManagedClusterAddOn owns them and they carry the add-on's label,
+//! which every object written here gets. An object without that label may have been made by the add-on's own code.
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -101,10 +103,14 @@ fn withdrawn<'a, K: RbacObject>(
     existing: &'a [K],
     is_desired: impl Fn(&str) -> bool,
 ) -> Vec<&'a K> {
-    let addon = grant.on.addon_name();
-    let is_labelled = |object: &K| object.labels().get(labels::ADDON_NAME) == Some(&addon);
-    let is_own = |object: &K| owner::owns(grant.on.addon, object) && is_labelled(object) && !write::is_deleting(object);
+    let is_own =
+        |object: &K| owner::owns(grant.on.addon, object) && is_labelled(grant, object) && !write::is_deleting(object);
     existing.iter().filter(|object| is_own(object) && !is_desired(&object.name_any())).collect()
+}
+
+fn is_labelled(grant: &PermissionContext<'_>, object: &impl Resource) -> bool {
+    let label = object.meta().labels.as_ref().and_then(|labels| labels.get(labels::ADDON_NAME));
+    label == Some(&grant.on.addon_name())
 }
 
 fn api<K: RbacObject>(grant: &PermissionContext<'_>) -> Api<K> {
@@ -153,18 +159,23 @@ async fn create<K: RbacObject>(api: &Api<K>, desired: &K) -> Result<Option<K>, P
 
 /// The object as it is to be; `None` if it must be created again.
 fn plan<K: RbacObject>(grant: &PermissionContext<'_>, desired: &K, old: &K) -> Result<Option<K>, PermissionError> {
+    let (addon, is_deleting) = (grant.on.addon, write::is_deleting(old));
+    // That of a former installation is about to be deleted, unless this one adopts it.
+    let is_of_former = owner::is_of_former(addon, old);
+    let is_own = owner::owns(addon, old) || (is_of_former && is_labelled(grant, old));
+    if is_own && !is_deleting {
+        return Ok(old.with_grant_of(desired).map(|mut new| {
+            new.labels_mut().extend(desired.labels().clone());
+            owner::adopt(new.meta_mut(), desired.owner_references());
+            new
+        }));
+    }
     let object = write::describe(old);
-    if owner::is_of_former(grant.on.addon, old) || (owner::owns(grant.on.addon, old) && write::is_deleting(old)) {
-        return Err(PermissionError::BeingDeleted { object });
-    }
-    if !owner::owns(grant.on.addon, old) {
-        return Err(PermissionError::NotOwned { object });
-    }
-    Ok(old.with_grant_of(desired).map(|mut new| {
-        new.labels_mut().extend(desired.labels().clone());
-        owner::adopt(new.meta_mut(), desired.owner_references());
-        new
-    }))
+    Err(if is_deleting || is_of_former {
+        PermissionError::BeingDeleted { object }
+    } else {
+        PermissionError::NotOwned { object }
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 use crate::{AgentAddonOptions, DynAgentAddon};
 
 /// See the module. The watches bring what belongs to this add-on and nothing else, however much is on the hub.
-pub(crate) struct Served {
+pub(crate) struct ServedAddon {
     pub(crate) agent: Arc<dyn DynAgentAddon>,
     pub(crate) options: AgentAddonOptions,
     /// The add-on on each cluster.
@@ -20,13 +20,13 @@ pub(crate) struct Served {
     pub(crate) requests: Cache<CertificateSigningRequest>,
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServedAddon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Served").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("ServedAddon").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-impl Served {
+impl ServedAddon {
     pub(crate) fn new(agent: Arc<dyn DynAgentAddon>, options: AgentAddonOptions, watches: &Informers) -> Self {
         let labelled = || WatchFilter::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
         Self {

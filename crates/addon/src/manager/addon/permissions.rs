@@ -1,4 +1,4 @@
-//! The rights of an add-on's agent on the hub, and condition `RegistrationApplied`, which tells of them.
+//! What an add-on's agent may do on the hub, and condition `RegistrationApplied`, which reports it.
 
 use kube::ResourceExt as _;
 use ocm_api::{
@@ -7,21 +7,21 @@ use ocm_api::{
 };
 use ocm_runtime::{Class, Classified as _, Error, conditions::NewCondition, error::chain};
 
-use super::{AddonController, memory::Granted, observe::Observed, registrations::Registrations};
-use crate::{Identity, PermissionBuilder, PermissionConfig, PermissionContext, PermissionError, manager::author};
+use super::{AddonController, grants::Grant, observe::Observed, registrations::Registrations};
+use crate::{Identity, PermissionBuilder, PermissionConfig, PermissionContext, PermissionError, author};
 
 impl AddonController {
-    /// Sets up what the agent may do on the hub, unless that was done not long ago.
+    /// Sets up what the agent may do on the hub, unless that was done within the last ten minutes.
     pub(super) async fn grant(&self, observed: &Observed, desired: &Registrations) -> Result<NewCondition, Error> {
         let permissions = observed.served.options.permissions.as_deref();
         let outcome = self.apply_permissions(observed, desired.identity.as_ref(), permissions).await;
-        finding(outcome, desired)
+        condition(outcome, desired)
     }
 
-    /// Takes away what a former version of the add-on granted, where this one has no identity.
+    /// Deletes what a former version of the add-on granted, where this one has no identity.
     pub(super) async fn revoke(&self, observed: &Observed) -> Result<NewCondition, Error> {
         let outcome = self.apply_permissions(observed, None, None).await;
-        let revoked = finding(outcome, &Registrations::default())?;
+        let revoked = condition(outcome, &Registrations::default())?;
         Ok(if revoked.status == status::TRUE { not_needed() } else { revoked })
     }
 
@@ -31,8 +31,8 @@ impl AddonController {
         identity: Option<&Identity>,
         permissions: Option<&dyn PermissionConfig>,
     ) -> Result<(), PermissionError> {
-        let granted_to = Granted { uid: observed.addon.uid(), identity: identity.cloned() };
-        if self.memory.knows(&observed.key, &granted_to) {
+        let grant = Grant { uid: observed.addon.uid(), identity: identity.cloned() };
+        if self.grants.contains(&observed.key, &grant) {
             return Ok(());
         }
         let on = observed.installation();
@@ -45,7 +45,7 @@ impl AddonController {
             }
             None => withdraw_all(&context).await?,
         }
-        self.memory.remember(&observed.key, granted_to);
+        self.grants.insert(&observed.key, grant);
         Ok(())
     }
 }
@@ -59,24 +59,24 @@ async fn withdraw_all(context: &PermissionContext<'_>) -> Result<(), PermissionE
     }
 }
 
-fn finding(outcome: Result<(), PermissionError>, desired: &Registrations) -> Result<NewCondition, Error> {
+fn condition(outcome: Result<(), PermissionError>, desired: &Registrations) -> Result<NewCondition, Error> {
     match outcome {
         Ok(()) => Ok(granted()),
         Err(PermissionError::Api(error)) if error.class() == Class::Conflict => Err(error),
         Err(error @ PermissionError::SubjectNotReady) => {
             let reason = desired.fault.clone().unwrap_or_else(|| error.to_string());
-            let message = format!("The agent gets its rights on the hub later: {reason}.");
+            let message = format!("The agent gets its permissions on the hub later: {reason}.");
             Ok(NewCondition::is_false(REGISTRATION_APPLIED, PERMISSION_CONFIG_PENDING, message))
         }
         Err(error) => {
-            let message = format!("The agent's rights on the hub could not be set up: {}.", chain(&error));
+            let message = format!("The agent's permissions on the hub could not be set up: {}.", chain(&error));
             Ok(failed(message))
         }
     }
 }
 
 fn granted() -> NewCondition {
-    let message = "The agent's identity on the hub and its rights are set up.";
+    let message = "The agent's identity on the hub and its permissions are set up.";
     NewCondition::is_true(REGISTRATION_APPLIED, SET_PERMISSION_APPLIED, message)
 }
 
