@@ -27,8 +27,7 @@ impl Agent {
     /// Ends when the credentials are no longer valid, or when the bootstrap kubeconfig has changed.
     pub(super) async fn connected_phase(&self) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
-        let connection = Connection::read(&self.credentials.kubeconfig())?;
-        let endpoint = Endpoint::load(&self.context, Some(&self.credentials.kubeconfig()))?;
+        let (connection, endpoint) = self.credentials.load()?;
         let phase = self.context.child();
         let started = info_span!("connected", hub = connection.server)
             .in_scope(|| self.work_with(&phase, &endpoint, &connection));
@@ -117,14 +116,14 @@ impl Agent {
             }
             tokio::select! {
                 // The sender lives as long as the agent, so this only ends with a change.
-                _ = changes.changed() => {
-                    if self.names_another_hub(connection) {
-                        return warn!("the credentials are for another hub now, starting over");
-                    }
-                    self.take_up(endpoint).await;
-                }
+                _ = changes.changed() => {}
                 () = tokio::time::sleep(CLOCK_POLL.min(self.time_left())) => {}
             }
+            if self.names_another_hub(connection) {
+                return warn!("the credentials are for another hub now, starting over");
+            }
+            // Also without a change: what could not be used before is tried again.
+            self.reload(endpoint).await;
         }
     }
 
@@ -139,15 +138,15 @@ impl Agent {
         Duration::try_from(left).unwrap_or_default() + Duration::from_secs(1)
     }
 
-    async fn take_up(&self, endpoint: &Endpoint) {
+    async fn reload(&self, endpoint: &Endpoint) {
         if self.credentials.check().is_err() {
             return;
         }
         match endpoint.reload().await {
-            Ok(true) => info!("took up new credentials for the hub"),
+            Ok(true) => info!("reloaded the credentials for the hub"),
             Ok(false) => {}
             Err(error) => {
-                warn!(error = %chain(&error), "cannot take up the new credentials for the hub, keeping the old ones");
+                warn!(error = %chain(&error), "cannot use the new credentials for the hub, keeping the old ones");
             }
         }
     }

@@ -10,11 +10,14 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use ocm_api::secrets;
-use ocm_runtime::{Cache, Class, Classified, Context, Controller, ControllerBuilder, Informers, ObjectKey, Requeue};
+use ocm_runtime::{
+    Cache, Class, Classified, Context, Controller, ControllerBuilder, Informers, ObjectKey, Requeue, client::Endpoint,
+};
 use tokio::sync::watch as signal;
 use tracing::info;
 
 use super::{
+    AgentError,
     files::{FilesError, HubDir},
     hub_kubeconfig::{self, Connection, ConnectionError, Invalid, Valid},
     names::Names,
@@ -43,6 +46,14 @@ impl Credentials {
     pub(super) fn new(context: &Context, dir: HubDir, names: Names, bootstrap: Option<PathBuf>) -> Self {
         let changed = signal::Sender::new(());
         Self { context: context.clone(), dir, names, bootstrap, changed, in_use: Arc::default() }
+    }
+
+    /// Connects with them.
+    pub(super) fn load(&self) -> Result<(Connection, Endpoint), AgentError> {
+        self.dir.consistently(|| {
+            let kubeconfig = self.kubeconfig();
+            Ok((Connection::read(&kubeconfig)?, Endpoint::load(&self.context, Some(&kubeconfig))?))
+        })
     }
 
     pub(super) fn kubeconfig(&self) -> PathBuf {

@@ -23,25 +23,38 @@ pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConf
                 let phase = context.child();
                 let outcome = connected(&phase, managed, &config, &dir).await;
                 phase.stop().await;
-                outcome?;
+                wait_after(outcome).await?;
             }
         }
     }
     Ok(())
 }
 
+/// Credentials that cannot be used are no reason to give up: their writer may be half done.
+async fn wait_after(outcome: Result<(), AgentError>) -> Result<(), AgentError> {
+    match outcome {
+        Err(error @ (AgentError::Kubeconfig(_) | AgentError::Client(_) | AgentError::Connection(_))) => {
+            warn!(error = %chain(&error), retry_in = ?POLL, "cannot use the credentials for the hub, trying again");
+            tokio::time::sleep(POLL).await;
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
 /// Works for the hub that the files name, until they name another.
 async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, dir: &HubDir) -> Result<(), AgentError> {
-    let connection = Connection::read(&dir.file(KEY_KUBECONFIG))?;
+    let kubeconfig = dir.file(KEY_KUBECONFIG);
+    let (connection, endpoint) = dir.consistently(|| {
+        Ok::<_, AgentError>((Connection::read(&kubeconfig)?, Endpoint::load(phase, Some(&kubeconfig))?))
+    })?;
     let names = names_at(config, &connection).await?;
     let settings = config.work_settings(&names, &connection.server);
-    let content = content(dir);
-    let endpoint = Endpoint::load(phase, Some(&dir.file(KEY_KUBECONFIG)))?;
     let span = info_span!("agent", cluster = names.cluster, hub = connection.server);
     span.in_scope(|| start(phase, &endpoint, managed, settings))?;
     tokio::select! {
         () = phase.ended() => {}
-        () = follow(dir, &endpoint, &connection, content).instrument(span) => {}
+        () = follow(dir, &endpoint, &connection).instrument(span) => {}
     }
     Ok(())
 }
@@ -91,33 +104,19 @@ fn missing(dir: &HubDir, config: &AgentConfig) -> Option<PathBuf> {
     files.map(|file| dir.file(file)).find(|file| !file.exists())
 }
 
-type Content = [Option<Vec<u8>>; 3];
-
-fn content(dir: &HubDir) -> Content {
-    dir.consistently(|| [KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY].map(|key| dir.read(key)))
-}
-
-/// Takes up the credentials whenever the files change; returns when they are for another hub. What
-/// cannot be used is tried again, since a writer may be half done.
-async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection, mut taken_up: Content) {
+/// Reloads the credentials whenever the files change; returns when they are for another hub. What cannot be used is tried
+/// again, since a writer may be half done.
+async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection) {
     loop {
         tokio::time::sleep(POLL).await;
-        let now = content(dir);
-        if now == taken_up {
-            continue;
-        }
         if Connection::read(&dir.file(KEY_KUBECONFIG)).is_ok_and(|new| new.server != connection.server) {
             return warn!("the credentials are for another hub now, starting over");
         }
         match endpoint.reload().await {
-            Ok(changed) => {
-                if changed {
-                    info!("took up new credentials for the hub");
-                }
-                taken_up = now;
-            }
+            Ok(true) => info!("reloaded the credentials for the hub"),
+            Ok(false) => {}
             Err(error) => {
-                warn!(error = %chain(&error), "cannot take up the new credentials for the hub, keeping the old ones");
+                warn!(error = %chain(&error), "cannot use the new credentials for the hub, keeping the old ones");
             }
         }
     }

@@ -8,10 +8,7 @@ use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_agent::{
-    AgentConfig, Components,
-    work::{self, hub_hash},
-};
+use ocm_agent::{AgentConfig, Components, work::hub_hash};
 use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestWork, ManifestWork},
@@ -22,12 +19,16 @@ use serde_json::json;
 
 use crate::registration_world::World;
 
-/// An agent whose id is not configured, which gives up at once what no work stands for.
+/// An agent whose id is not configured.
 fn config(world: &World) -> AgentConfig {
-    let mut config = world.config();
-    config.agent_id.clear();
-    config.components = Components { registration: true, work: true };
-    config.work = work::Settings { eviction_grace: Duration::from_millis(1), ..config.work };
+    let components = Components { registration: true, work: true };
+    AgentConfig { agent_id: String::new(), components, ..world.config() }
+}
+
+/// Like [`config`], and what no work stands for is given up at once.
+fn impatient(world: &World) -> AgentConfig {
+    let mut config = config(world);
+    config.work.eviction_grace = Duration::from_millis(1);
     config
 }
 
@@ -80,6 +81,9 @@ async fn when_the_hubs_address_changes_the_records_under_the_old_one_are_given_u
     }
     let new = recorded(&world, &moved).await?;
     assert_eq!(new.spec.agent_id, name);
+    agent.stop().await?;
+
+    let agent = world.start_with(impatient(&world), Clock::System).await?;
     is_gone(&world, &old.name_any()).await?;
     let object = Api::<ConfigMap>::namespaced(world.managed_client.clone(), "default").get("web").await?;
     let owners: Vec<_> = object.owner_references().iter().map(|owner| owner.name.clone()).collect();
@@ -105,7 +109,7 @@ async fn records_under_the_hubs_hash_are_adopted_and_those_of_other_agents_are_l
     assert_eq!(world.records().get(&left).await?.spec.agent_id, hash, "an agent whose id is configured adopts nothing");
 
     create_work(&world).await?;
-    let agent = world.start_with(config(&world), Clock::System).await?;
+    let agent = world.start_with(impatient(&world), Clock::System).await?;
     is_gone(&world, &left).await?;
     assert!(objects.get_opt("left").await?.is_some_and(|object| object.metadata.deletion_timestamp.is_none()));
     eventually("the record of the work carries the agent's name", || async {
