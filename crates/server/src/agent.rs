@@ -22,7 +22,7 @@ use crate::{
     process,
 };
 
-/// How the agent asks for leadership, and who may see its metrics.
+/// The user agent for leader election and for authorizing requests for metrics.
 const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
 
 /// OCM's default for where works come from, in its own folder of credentials.
@@ -34,19 +34,19 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Name of this cluster on the hub. By default the one it had before, or else a new UUID
+    /// Name of this cluster on the hub. Defaults to the one used before, or else to a new UUID
     #[arg(long, value_name = "NAME", alias = "cluster-name")]
     spoke_cluster_name: Option<String>,
 
-    /// Kubeconfig of the managed cluster, where that is another one than the agent runs on
+    /// Kubeconfig of the managed cluster, if the agent runs on another one
     #[arg(long, value_name = "FILE")]
     spoke_kubeconfig: Option<PathBuf>,
 
-    /// Kubeconfig to ask the hub with, until the agent has credentials of its own
+    /// Kubeconfig for the hub until the agent has its own credentials
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
 
-    /// Secret that the bootstrap kubeconfig comes from: the agent asks the hub again when it changes
+    /// Secret with the bootstrap kubeconfig. The agent bootstraps again when it changes
     #[arg(long, value_name = "NAME", default_value = secrets::BOOTSTRAP_HUB_KUBECONFIG)]
     bootstrap_kubeconfig_secret: String,
 
@@ -58,15 +58,15 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FOLDER", default_value = "/spoke/hub-kubeconfig")]
     hub_kubeconfig_dir: PathBuf,
 
-    /// The agent's own kubeconfig for the hub. It is always called kubeconfig, in the folder of --hub-kubeconfig-dir
+    /// The agent's own kubeconfig for the hub: always the file kubeconfig in --hub-kubeconfig-dir
     #[arg(long, value_name = "FILE")]
     hub_kubeconfig: Option<PathBuf>,
 
-    /// Where works come from: the same file as --hub-kubeconfig
+    /// Source of works: the same file as --hub-kubeconfig
     #[arg(long, value_name = "FILE", default_value = WORKLOAD_SOURCE_CONFIG)]
     workload_source_config: PathBuf,
 
-    /// Tells the agents of one cluster apart. By default the one it had before, or else five random characters
+    /// Identifies this agent among those of its cluster. Defaults to the one used before, or else to five random characters
     #[arg(long, value_name = "ID")]
     agent_id: Option<String>,
 
@@ -74,23 +74,23 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "registration,work")]
     components: Vec<Component>,
 
-    /// Addresses at which the hub's users may reach this cluster's API server
+    /// Addresses of this cluster's API server for users of the hub
     #[arg(long, value_name = "URLS", value_delimiter = ',')]
     spoke_external_server_urls: Vec<String>,
 
-    /// Annotations for the ManagedCluster, as key=value; only keys that begin with agent.open-cluster-management.io
+    /// Annotations for the ManagedCluster, as key=value; only keys that start with agent.open-cluster-management.io
     #[arg(long, value_name = "ANNOTATIONS", value_delimiter = ',', value_parser = args::key_value)]
     cluster_annotations: Vec<(String, String)>,
 
-    /// How often the health of the managed cluster's API server is looked at
+    /// How often the health of the managed cluster's API server is checked
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = flags::duration)]
     cluster_healthcheck_period: Duration,
 
-    /// How many ClusterClaims are reported besides the reserved ones
+    /// How many ClusterClaims are reported, besides the reserved ones
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     max_custom_cluster_claims: usize,
 
-    /// ClusterClaims whose names end like this are reserved too
+    /// Suffixes of further reserved ClusterClaims
     #[arg(long, value_name = "SUFFIXES", value_delimiter = ',')]
     reserved_cluster_claim_suffixes: Vec<String>,
 
@@ -98,19 +98,19 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     client_cert_expiration_seconds: i32,
 
-    /// How agents of add-ons log in to the hub: csr, with certificates
+    /// How agents of add-ons authenticate to the hub: csr (client certificates)
     #[arg(long, value_name = "DRIVER", default_value = "csr")]
     addon_kubeclient_registration_auth: String,
 
-    /// How often, at most, the agent looks whether what it applied is there
+    /// How often, at most, the agent checks the objects that it applied
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = flags::duration)]
     status_sync_interval: Duration,
 
-    /// How long what was applied is kept after its ManifestWork is gone from the hub by force
+    /// How long applied objects are kept after their ManifestWork was removed from the hub by force
     #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = flags::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
 
-    /// How many works are in progress at a time
+    /// How many works are processed at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     workload_agent_workers: u16,
 }
@@ -150,7 +150,7 @@ pub(crate) async fn run(args: AgentArgs, given: &Given) -> anyhow::Result<()> {
     Ok(process::run_to_the_end(&context, work).await??)
 }
 
-/// Connects to a cluster, and says which certificates its API server is known by.
+/// Connects to a cluster, and returns the certificates that it trusts.
 async fn connect(context: &Context, kubeconfig: Option<&Path>) -> anyhow::Result<(Endpoint, Option<Vec<u8>>)> {
     let endpoint = Endpoint::load(context, kubeconfig)?.reloading(context);
     process::reach(&endpoint).await?;
@@ -158,7 +158,7 @@ async fn connect(context: &Context, kubeconfig: Option<&Path>) -> anyhow::Result
     Ok((endpoint, certificates))
 }
 
-/// The agent from being elected until it is no longer.
+/// The agent while this process is the leader.
 async fn run_term(
     term: Context,
     management: Endpoint,
@@ -168,7 +168,7 @@ async fn run_term(
     ocm_agent::run(&term, &management, &managed, config).await
 }
 
-/// OCM's agents take an empty text for the default.
+/// As in OCM, an empty value is the default.
 fn addon_driver(text: &str) -> KubeClientDriver {
     if text.is_empty() { KubeClientDriver::default() } else { text.into() }
 }
@@ -182,7 +182,7 @@ fn lock_of(components: Components) -> &'static str {
     }
 }
 
-/// Other files than the one that the agent keeps are refused: it writes and renews that one.
+/// Refuses any other file than the one that the agent writes and renews.
 fn check_files(args: &AgentArgs) -> anyhow::Result<()> {
     let own = args.hub_kubeconfig_dir.join(KEY_KUBECONFIG);
     let source = Some(&args.workload_source_config).filter(|file| *file != Path::new(WORKLOAD_SOURCE_CONFIG));

@@ -1,4 +1,4 @@
-//! Arguments that hub and agent have in common.
+//! Arguments of both hub and agent.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,19 +16,19 @@ use crate::{flags, process};
 /// Arguments of every long-running command.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// Kubeconfig of the cluster this process runs on; in a pod its service account is the default
+    /// Kubeconfig of the cluster that this process runs on. Defaults to the pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Namespace of this component; in a pod its own is the default
+    /// Namespace of this component. Defaults to the pod's
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// Switch features, as Name=true or Name=false, separated by commas
+    /// Feature gates, as Name=true or Name=false, separated by commas
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     pub feature_gates: Vec<String>,
 
-    /// End when one of these files changes, so as to be started again with its new content. May be repeated
+    /// Exit when one of these files changes, to be restarted with the new content. May be repeated
     #[arg(long, value_name = "FILE")]
     pub terminate_on_files: Vec<PathBuf>,
 
@@ -38,24 +38,24 @@ pub(crate) struct CommonArgs {
     #[command(flatten)]
     pub serving: ServingArgs,
 
-    /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
+    /// Log level: 2 is debug, 4 and more is trace. RUST_LOG takes precedence
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub verbosity: u8,
 }
 
 impl CommonArgs {
-    /// The namespace of this component: as given, else the pod's own, else `default`.
+    /// The namespace of this component: from the flag, else the pod's, else `default`.
     pub(crate) fn namespace(&self, default: &str) -> String {
         self.namespace.clone().or_else(process::pod_namespace).unwrap_or_else(|| default.to_owned())
     }
 
-    /// Reads the gates.
+    /// Parses the gates.
     pub(crate) fn gates(&self, known: &[Known]) -> anyhow::Result<FeatureGates> {
         gates(known, &self.feature_gates)
     }
 }
 
-/// Reads gates and warns of those that do nothing yet.
+/// Parses gates, and warns of those whose feature is not built.
 pub(crate) fn gates(known: &[Known], given: &[String]) -> anyhow::Result<FeatureGates> {
     let gates = FeatureGates::parse(known, given)?;
     for gate in &gates.not_built {
@@ -68,7 +68,7 @@ pub(crate) fn gates(known: &[Known], given: &[String]) -> anyhow::Result<Feature
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct ElectionArgs {
-    /// Work without being elected. Only where no other replica runs
+    /// Run without leader election. Only for a single replica
     #[arg(
         long,
         value_name = "BOOL",
@@ -81,7 +81,7 @@ pub(crate) struct ElectionArgs {
     )]
     disable_leader_election: bool,
 
-    /// How long other replicas wait after the last renewal they saw, before they take over
+    /// How long other replicas wait after the last renewal that they saw, before they take over
     #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = flags::duration)]
     leader_election_lease_duration: Duration,
 
@@ -89,13 +89,13 @@ pub(crate) struct ElectionArgs {
     #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = flags::duration)]
     leader_election_renew_deadline: Duration,
 
-    /// How often a leader renews, and how often, at most, the others try
+    /// How often the leader renews, and how often, at most, the others try to acquire
     #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = flags::duration)]
     leader_election_retry_period: Duration,
 }
 
 impl ElectionArgs {
-    /// The times, checked; none when there is no election.
+    /// The validated times; `None` without leader election.
     pub(crate) fn settings(&self) -> anyhow::Result<Option<Settings>> {
         let settings = Settings::new(
             self.leader_election_lease_duration,
@@ -119,7 +119,7 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: String,
 
-    /// File with the certificate to serve with, in PEM, taken up again when it changes. By default one is made at start
+    /// File with the serving certificate, in PEM, reloaded when it changes. By default a self-signed one is generated at start
     #[arg(long, value_name = "FILE")]
     tls_cert_file: Option<PathBuf>,
 
@@ -127,17 +127,17 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "FILE")]
     tls_private_key_file: Option<PathBuf>,
 
-    /// Oldest TLS version to speak: VersionTLS12 or VersionTLS13. Older ones are taken for 1.2
+    /// Minimum TLS version: VersionTLS12 or VersionTLS13. Older ones count as 1.2
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     tls_min_version: String,
 
-    /// Cipher suites of TLS 1.2 to speak, by their IANA names
+    /// Cipher suites of TLS 1.2, by their IANA names
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 }
 
 impl ServingArgs {
-    /// How to speak TLS.
+    /// The TLS configuration of the listener.
     pub(crate) fn tls(&self) -> anyhow::Result<Tls> {
         let options = TlsOptions {
             cert_file: self.tls_cert_file.clone(),

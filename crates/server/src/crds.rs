@@ -14,25 +14,25 @@ use crate::process;
 
 /// Print the CRDs, ready for `kubectl apply --server-side -f -`
 ///
-/// Without a flag those of both sides; a managed cluster needs fewer than a hub. CRDs of the operators and of features
-/// behind a gate are not among them: they are in the folder crds/ of the sources.
+/// By default those of both sides; a managed cluster needs fewer than a hub. CRDs of the operators, and of features behind a
+/// feature gate, are not included: they are in the folder crds/ of the sources.
 #[derive(Debug, Args)]
 pub(crate) struct CrdsArgs {
-    /// Only those of a hub
+    /// Only the CRDs of a hub
     #[arg(long, conflicts_with = "managed")]
     hub: bool,
 
-    /// Only those of a managed cluster
+    /// Only the CRDs of a managed cluster
     #[arg(long)]
     managed: bool,
 
-    /// Where the hub's API server reaches `ocm webhook`, such as https://10.0.0.5:9443. By default its service in the hub's
+    /// Address of `ocm webhook` for the hub's API server, such as https://10.0.0.5:9443. Defaults to its service in the hub's
     /// namespace
     #[arg(long, value_name = "URL", value_parser = conversion_url)]
     conversion_url: Option<String>,
 
-    /// File with the certificates by which the API server knows `ocm webhook`, in PEM: of its authority, or its own where it
-    /// has none. By default those that the API server's machine trusts
+    /// File with the certificate authority of `ocm webhook`, or its own certificate, in PEM. Defaults to those that the API
+    /// server's machine trusts
     #[arg(long, value_name = "FILE")]
     conversion_ca_file: Option<PathBuf>,
 }

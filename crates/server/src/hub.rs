@@ -13,7 +13,7 @@ use crate::{
     process,
 };
 
-/// How the hub introduces itself; the part before the slash is its field manager.
+/// The user agent; the part before the slash is the field manager.
 const USER_AGENT: &str = concat!("ocm-hub/", env!("CARGO_PKG_VERSION"));
 
 /// Run the controllers of a hub
@@ -22,11 +22,11 @@ pub(crate) struct HubArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Run only these controllers, by name, or all of a component, such as `registration`. By default all of them
+    /// Run only these controllers, or those of these components, such as `registration`. By default all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     controllers: Vec<String>,
 
-    /// Labels for the namespaces and RBAC objects of clusters, as key=value
+    /// Labels for the namespaces and RBAC objects of clusters, as key=value, separated by commas
     #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = args::key_value)]
     labels: Vec<(String, String)>,
 

@@ -1,4 +1,4 @@
-//! The `ocm` binary: hub, agent and webhook in one program. It composes and holds no logic.
+//! The `ocm` binary: hub, agent and webhook in one program. It composes, and has no logic of its own.
 
 mod agent;
 mod args;

@@ -1,4 +1,4 @@
-//! What every command does alike: its runtime, the way it reaches a cluster, its end.
+//! What all commands share: runtime, connection check, shutdown.
 
 use std::{future::Future, io::Write as _, path::PathBuf, time::Duration};
 
@@ -11,20 +11,20 @@ pub(crate) use ocm_runtime::process::{context, host, pod_namespace, print_error,
 /// How often the files of --terminate-on-files are read.
 const FILE_POLL: Duration = Duration::from_secs(5);
 
-/// How a command introduces itself while it looks whether a cluster is there.
+/// The user agent of the connection check.
 const USER_AGENT: &str = concat!("ocm/", env!("CARGO_PKG_VERSION"));
 
-/// Runs a command to its end, with the process-wide parts set up first.
+/// Runs a command on its own runtime.
 pub(crate) fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     process::block_on(command).context("failed to start the Tokio runtime")?
 }
 
-/// Ends `context` when the process is asked to.
+/// Ends `context` on SIGTERM or SIGINT.
 pub(crate) fn end_on_signal(context: &Context) -> anyhow::Result<()> {
     process::end_on_signal(context).context("failed to listen for SIGTERM and SIGINT")
 }
 
-/// Ends `context` when one of these files is made, changed or removed.
+/// Ends `context` when one of these files is created, changed or deleted.
 pub(crate) fn end_on_change(context: &Context, files: Vec<PathBuf>) {
     if files.is_empty() {
         return;
@@ -35,12 +35,12 @@ pub(crate) fn end_on_change(context: &Context, files: Vec<PathBuf>) {
         while read() == before {
             tokio::time::sleep(FILE_POLL).await;
         }
-        info!("a file of --terminate-on-files has changed, ending so as to be started again");
+        info!("a file of --terminate-on-files has changed, exiting to be restarted");
         ended.end();
     });
 }
 
-/// Writes to stdout. A reader that has closed it, as in `ocm crds | head`, has read enough.
+/// Writes to stdout. A closed pipe, as in `ocm crds | head`, is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -48,7 +48,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Checks that a cluster answers and knows us.
+/// Checks that a cluster answers and accepts the credentials.
 pub(crate) async fn reach(endpoint: &Endpoint) -> anyhow::Result<()> {
     Ok(process::check_connection(endpoint, USER_AGENT).await?)
 }

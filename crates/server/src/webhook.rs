@@ -1,4 +1,4 @@
-//! `ocm webhook`: the server that the hub's API server asks to convert add-ons.
+//! `ocm webhook`: the conversion webhook for add-ons.
 
 use std::path::PathBuf;
 
@@ -17,15 +17,15 @@ use crate::{args, flags::Given, process};
 
 /// Run the webhook that converts add-ons between API versions
 ///
-/// It needs no kubeconfig. In the cluster it stands behind the service cluster-manager-addon-webhook; elsewhere
-/// `ocm crds --conversion-url` tells the API server where it is.
+/// It needs no kubeconfig. In the cluster it is the backend of the service cluster-manager-addon-webhook; for one outside,
+/// `ocm crds --conversion-url` sets its address.
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
     /// Port for API servers, over HTTPS
     #[arg(long, value_name = "PORT", default_value_t = port(PORT))]
     port: u16,
 
-    /// Folder with the certificate tls.crt and its key tls.key, in PEM, taken up again when they change
+    /// Folder with the certificate tls.crt and its key tls.key, in PEM, reloaded when they change
     #[arg(long, value_name = "FOLDER", default_value_os_t = certificates())]
     certdir: PathBuf,
 
@@ -37,19 +37,19 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "PORT", default_value_t = port(METRICS_PORT))]
     metrics_port: u16,
 
-    /// Oldest TLS version to speak: VersionTLS12 or VersionTLS13. Older ones are taken for 1.2
+    /// Minimum TLS version: VersionTLS12 or VersionTLS13. Older ones count as 1.2
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     tls_min_version: String,
 
-    /// Cipher suites of TLS 1.2 to speak, by their IANA names
+    /// Cipher suites of TLS 1.2, by their IANA names
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
-    /// Switch features, as Name=true or Name=false, separated by commas. None of them acts on conversion
+    /// Feature gates, as Name=true or Name=false, separated by commas. Conversion depends on none
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     feature_gates: Vec<String>,
 
-    /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
+    /// Log level: 2 is debug, 4 and more is trace. RUST_LOG takes precedence
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }
@@ -83,7 +83,7 @@ impl WebhookArgs {
     }
 }
 
-/// All addresses of this machine, of both families where it has IPv6.
+/// The unspecified address: for both families if the machine has IPv6.
 fn everywhere(port: u16) -> String {
     let has_ipv6 = std::net::TcpListener::bind("[::]:0").is_ok();
     if has_ipv6 { format!("[::]:{port}") } else { format!("0.0.0.0:{port}") }
@@ -94,7 +94,7 @@ fn port(number: i32) -> u16 {
     number.try_into().unwrap_or_default()
 }
 
-/// Where OCM's webhooks, too, look for their certificate.
+/// The default folder of controller-runtime.
 fn certificates() -> PathBuf {
     std::env::temp_dir().join("k8s-webhook-server/serving-certs")
 }

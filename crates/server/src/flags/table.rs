@@ -8,8 +8,8 @@ use super::{
 };
 
 const NO_THROTTLE: Here =
-    NoEffect("requests are not throttled on this side; the API server limits them by priority and fairness");
-const LOGS: Here = NoEffect("lines are written at once; -v and RUST_LOG choose which");
+    NoEffect("requests are not throttled by the client; the API server's priority and fairness limits them");
+const LOGS: Here = NoEffect("lines are written immediately");
 const VMODULE: Here = NoEffect("RUST_LOG sets the level of a module, as in RUST_LOG=info,ocm_hub::placement=debug");
 const CONFIG: Here = not_built("give its settings as flags: --listen, --tls-*, --leader-election-*");
 const AWS: Here = not_built("clusters register with certificates; leave it out");
