@@ -1,8 +1,7 @@
-//! The agent of a managed cluster, as a value: [`run`] with an [`AgentConfig`].
+//! The agent of a managed cluster: [`run`] with an [`AgentConfig`].
 //!
-//! One process holds two halves. **Registration** asks the hub to join, keeps the agent's client
-//! certificate fresh and reports on the cluster; **work** ([`work`]) applies what the hub hands down.
-//! Both share one connection and one set of watches to the hub.
+//! One process has two halves. **Registration** joins the hub, renews the agent's client certificate and reports on the
+//! cluster; **work** ([`work`]) applies ManifestWorks. Both share one connection and one set of informers to the hub.
 //!
 //! ```text
 //!  bootstrap kubeconfig ──> bootstrap phase ── certificate ──> Secret ──> files in a folder

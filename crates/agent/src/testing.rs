@@ -1,4 +1,4 @@
-//! What unit tests of several modules need.
+//! Helpers of unit tests.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,15 +15,15 @@ use p256::{
 };
 use serde_json::{Value, json};
 
-/// The key of rcgen in SEC1, the form agents keep.
+/// A key of rcgen in SEC1, the form that agents store.
 pub(crate) fn sec1(key: &rcgen::KeyPair) -> String {
     SecretKey::from_pkcs8_der(&key.serialize_der()).unwrap().to_sec1_pem(LineEnding::LF).unwrap().to_string()
 }
 
-/// A server that gives its answers in order, and remembers what it was asked.
+/// A server that gives these responses in order, and records the requests.
 #[derive(Clone, Default)]
 pub(crate) struct Mock {
-    /// What is listed under which path; what is listed never changes.
+    /// The lists by path. They never change.
     listed: Arc<HashMap<&'static str, Value>>,
     answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -83,12 +83,12 @@ fn response(code: u16, body: &Value) -> Response<Body> {
     Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
 }
 
-/// The answer to a write that came too late.
+/// A conflict.
 pub(crate) fn conflict() -> (u16, Value) {
     (409, json!({"kind": "Status", "code": 409, "status": "Failure", "message": "", "reason": "Conflict"}))
 }
 
-/// The answer when there is no such object.
+/// A response that the object does not exist.
 pub(crate) fn not_found() -> (u16, Value) {
     (404, json!({"kind": "Status", "code": 404, "status": "Failure", "message": "", "reason": "NotFound"}))
 }

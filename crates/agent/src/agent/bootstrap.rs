@@ -1,4 +1,4 @@
-//! The phase in which the agent asks the hub to join, with the bootstrap kubeconfig.
+//! The bootstrap phase: the agent joins the hub with the bootstrap kubeconfig.
 
 use std::{ops::ControlFlow, path::Path, time::Duration};
 
@@ -13,27 +13,27 @@ use super::{
     hub_kubeconfig::{Connection, Invalid},
 };
 use crate::registration::{
-    certificate::{Certificate, Reporting, Requests, Wanted},
-    creating::{Creating, Introduction},
+    certificate::{Certificate, DesiredCertificate, Reporter, Requests},
+    cluster_creation::{ClusterCreation, DesiredCluster},
 };
 
-/// How often the bootstrap kubeconfig file is looked at.
+/// How often the files of the bootstrap kubeconfig are polled.
 const FILE_POLL: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Ends when the credentials are valid, or when there is reason to begin again.
+    /// Ends when the credentials are valid, or when the bootstrap kubeconfig has changed.
     pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let (path, connection) = self.bootstrap_connection(cause)?;
         let endpoint = Endpoint::load(&self.context, Some(path))?;
         let phase = self.context.child();
-        let ask =
-            info_span!("bootstrap", hub = connection.server).in_scope(|| self.ask(&phase, &endpoint, &connection));
-        if ask.is_ok() {
+        let started =
+            info_span!("bootstrap", hub = connection.server).in_scope(|| self.start(&phase, &endpoint, &connection));
+        if started.is_ok() {
             self.until_joined(changes).await;
         }
         phase.stop().await;
-        ask
+        started
     }
 
     fn bootstrap_connection(&self, cause: Invalid) -> Result<(&Path, Connection), AgentError> {
@@ -46,15 +46,15 @@ impl Agent {
         }
     }
 
-    fn ask(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
-        let wanted = self.wanted(Some(connection))?;
+    fn start(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
+        let desired = self.desired_certificate(Some(connection))?;
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
-        phase.run(Creating::new(hub.client().clone(), self.introduction()), 1);
+        phase.run(ClusterCreation::new(hub.client().clone(), self.desired_cluster()), 1);
         phase.run(
-            Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, wanted, Reporting::Nobody),
+            Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, desired, Reporter::Disabled),
             1,
         );
-        info!("asking the hub to join");
+        info!("joining the hub");
         Ok(())
     }
 
@@ -62,12 +62,12 @@ impl Agent {
         tokio::select! {
             () = self.context.ended() => {}
             () = changes.next() => {}
-            () = valid(&self.credentials) => info!("the hub has issued a certificate"),
+            () = until_valid(&self.credentials) => info!("the hub has issued a certificate"),
         }
     }
 
-    fn introduction(&self) -> Introduction {
-        Introduction {
+    fn desired_cluster(&self) -> DesiredCluster {
+        DesiredCluster {
             cluster: self.names.cluster.clone(),
             annotations: self.config.cluster_annotations.clone(),
             urls: self.config.spoke_external_server_urls.clone(),
@@ -75,20 +75,28 @@ impl Agent {
         }
     }
 
-    /// The agent's own certificate.
-    pub(super) fn wanted(&self, connection: Option<&Connection>) -> Result<Wanted, AgentError> {
+    /// The desired certificate of the agent itself.
+    pub(super) fn desired_certificate(
+        &self,
+        connection: Option<&Connection>,
+    ) -> Result<DesiredCertificate, AgentError> {
         let kubeconfig = connection.map(Connection::render).transpose()?;
-        Ok(Wanted::own(&self.names, self.config.hub_secret(), kubeconfig, self.config.certificate_seconds()))
+        Ok(DesiredCertificate::own(
+            &self.names,
+            self.config.hub_secret(),
+            kubeconfig,
+            self.config.certificate_seconds(),
+        ))
     }
 }
 
-async fn valid(credentials: &Credentials) {
+async fn until_valid(credentials: &Credentials) {
     let mut changes = credentials.changes();
-    // The sender lives as long as the credentials, so waiting for changes does not fail.
+    // The sender lives as long as the credentials, so `changed` does not fail.
     while credentials.check().is_err() && changes.changed().await.is_ok() {}
 }
 
-/// Changes of the secret that the bootstrap kubeconfig comes from.
+/// Notifies of changes of the secret with the bootstrap kubeconfig.
 pub(super) struct BootstrapSecret {
     changed: signal::Sender<()>,
 }
@@ -98,10 +106,10 @@ impl BootstrapSecret {
         let changed = signal::Sender::new(());
         let secrets =
             management.namespaced::<Secret>(&config.namespace, WatchFilter::named(&config.bootstrap_kubeconfig_secret));
-        let tell = changed.clone();
+        let sender = changed.clone();
         secrets.subscribe(move |change| {
-            if is_another(change) {
-                tell.send_replace(());
+            if is_changed(change) {
+                sender.send_replace(());
             }
             ControlFlow::Continue(())
         });
@@ -109,8 +117,8 @@ impl BootstrapSecret {
     }
 }
 
-/// Whether the agent should begin again: not because it sees the secret for the first time.
-fn is_another(change: Change<'_, Secret>) -> bool {
+/// Whether the agent must bootstrap again: not when the secret is first seen.
+fn is_changed(change: Change<'_, Secret>) -> bool {
     match change {
         Change::Added(_) => false,
         Change::Updated { old, new } => old.data != new.data,
@@ -118,7 +126,7 @@ fn is_another(change: Change<'_, Secret>) -> bool {
     }
 }
 
-/// Changes of the bootstrap kubeconfig and of the files that it names, since a moment.
+/// Notifies of changes of the bootstrap kubeconfig and of the files that it names, since its creation.
 pub(super) struct BootstrapChanges<'a> {
     secret: signal::Receiver<()>,
     file: Option<&'a Path>,
@@ -131,7 +139,7 @@ impl<'a> BootstrapChanges<'a> {
         Self { secret: agent.bootstrap_secret.changed.subscribe(), file, known: fingerprint(file) }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next change.
     pub(super) async fn next(mut self) {
         tokio::select! {
             _ = self.secret.changed() => warn!("the bootstrap secret has changed, starting over"),
@@ -146,7 +154,7 @@ fn fingerprint(file: Option<&Path>) -> Option<Fingerprint> {
     Fingerprint::of(file?, None).ok()
 }
 
-/// Files that cannot be read are no change: they may be half written.
+/// A file that cannot be read is no change: it may be incomplete.
 async fn file_changed(file: Option<&Path>, known: Option<Fingerprint>) {
     while fingerprint(file).is_none_or(|found| Some(found) == known) {
         tokio::time::sleep(FILE_POLL).await;
@@ -169,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn other_content_or_none_is_reason_to_begin_again() {
+    fn other_content_or_none_makes_the_agent_bootstrap_again() {
         let (old, same, new) = (secret("1", "a"), secret("2", "a"), secret("3", "b"));
-        assert!(!is_another(Change::Added(&old)));
-        assert!(!is_another(Change::Updated { old: &old, new: &same }));
-        assert!(is_another(Change::Updated { old: &old, new: &new }));
-        assert!(is_another(Change::Deleted(&old)));
+        assert!(!is_changed(Change::Added(&old)));
+        assert!(!is_changed(Change::Updated { old: &old, new: &same }));
+        assert!(is_changed(Change::Updated { old: &old, new: &new }));
+        assert!(is_changed(Change::Deleted(&old)));
     }
 }

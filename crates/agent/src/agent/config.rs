@@ -1,4 +1,4 @@
-//! What an agent is told.
+//! The configuration of an agent.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -16,7 +16,7 @@ use ocm_runtime::{
 use super::names::Names;
 use crate::work;
 
-/// Feature gates of the agent whose features are built.
+/// Feature gates of the agent whose features are implemented.
 const BUILT_GATES: &[&str] = &[feature_gates::CLUSTER_CLAIM, feature_gates::ADDON_MANAGEMENT];
 
 /// Which halves of the agent run.
@@ -28,48 +28,48 @@ pub struct Components {
     pub work: bool,
 }
 
-/// What an agent is told. [`AgentConfig::new`] gives OCM's defaults.
+/// The configuration of an agent. [`AgentConfig::new`] has OCM's defaults.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The cluster's name on the hub. Empty: the one used before, or else a new UUID.
+    /// The cluster's name on the hub. If empty: the one used before, or else a new UUID.
     pub cluster_name: String,
-    /// Tells agents of one cluster apart. Empty: the one used before, or else five random characters.
+    /// Identifies the agent among those of its cluster. If empty: the one used before, or else five random characters.
     pub agent_id: String,
-    /// The agent's namespace, on the cluster it runs on: its secrets are there.
+    /// The namespace of the agent's secrets, on the cluster that it runs on.
     pub namespace: String,
-    /// The kubeconfig to ask the hub with, until the agent has credentials of its own.
+    /// The kubeconfig for the hub until the agent has its own credentials.
     pub bootstrap_kubeconfig: Option<PathBuf>,
-    /// The secret that the bootstrap kubeconfig comes from; the agent starts over when it changes.
+    /// The secret with the bootstrap kubeconfig. The agent bootstraps again when it changes.
     pub bootstrap_kubeconfig_secret: String,
-    /// The secret that keeps the agent's own credentials for the hub.
+    /// The secret with the agent's own credentials for the hub.
     pub hub_kubeconfig_secret: String,
-    /// The folder that holds the agent's own credentials for the hub.
+    /// The folder with the agent's own credentials for the hub.
     pub hub_kubeconfig_dir: PathBuf,
     /// Which halves run.
     pub components: Components,
-    /// Name of the host, which events tell apart their writers by.
+    /// The host name, part of the reporting instance of events.
     pub host: String,
-    /// The feature gates; see [`known_gates`]. Whoever reads them from a user also warns of those that are not built.
+    /// The feature gates; see [`known_gates`]. A caller that parses them from user input also warns of those not built.
     pub feature_gates: FeatureGates,
     /// Annotations for the ManagedCluster; only those with the agents' prefix are used.
     pub cluster_annotations: BTreeMap<String, String>,
-    /// Addresses at which the hub's users may reach this cluster's API server, `https` only.
+    /// Addresses of this cluster's API server for users of the hub, `https` only.
     pub spoke_external_server_urls: Vec<String>,
-    /// Certificates to trust at these addresses, PEM; see [`ca_bundle`].
+    /// The certificate authorities for these addresses, PEM; see [`ca_bundle`].
     pub spoke_ca_bundle: Option<Vec<u8>>,
-    /// How many claims are reported besides the reserved ones.
+    /// How many claims are reported, besides the reserved ones.
     pub max_custom_cluster_claims: usize,
-    /// Claims whose names end like this are reserved too.
+    /// Suffixes of further reserved claims.
     pub reserved_cluster_claim_suffixes: Vec<String>,
-    /// How often the health of this cluster's API server is looked at.
+    /// How often the health of this cluster's API server is checked.
     pub cluster_healthcheck_period: Duration,
-    /// The life time to ask for in certificates; 0 leaves it to the hub.
+    /// The requested life time of certificates, in seconds; 0 for the hub's default.
     pub client_cert_expiration_seconds: i32,
-    /// How agents of add-ons log in to the hub's API server.
+    /// How agents of add-ons authenticate to the hub's API server.
     pub addon_driver: KubeClientDriver,
-    /// How often the leases of add-ons are looked at.
+    /// How often the leases of add-ons are checked.
     pub addon_lease_period: Duration,
-    /// How the work half does its work; the names in it are filled in by [`run`](crate::run).
+    /// Settings of the work half. [`run`](crate::run) fills in the names.
     pub work: work::Settings,
 }
 
@@ -115,20 +115,20 @@ impl AgentConfig {
         ObjectKey::new(&self.namespace, &self.hub_kubeconfig_secret)
     }
 
-    /// The secrets that belong to the agent and nobody else.
+    /// The secrets that only the agent may use.
     pub(crate) fn own_secrets(&self) -> [ObjectKey; 2] {
         [self.hub_secret(), ObjectKey::new(&self.namespace, &self.bootstrap_kubeconfig_secret)]
     }
 
-    /// The life time to ask for in certificates; none leaves it to the hub.
+    /// The requested life time of certificates; `None` for the hub's default.
     pub(crate) fn certificate_seconds(&self) -> Option<i32> {
         Some(self.client_cert_expiration_seconds).filter(|seconds| *seconds != 0)
     }
 
-    /// Checks what can be checked without looking at anything else.
+    /// Validates the options that do not depend on anything else.
     ///
     /// # Errors
-    /// [`OptionError`] when an option cannot be used.
+    /// [`OptionError`] if an option is invalid.
     pub fn validate(&self) -> Result<(), OptionError> {
         if !self.components.registration && !self.components.work {
             return Err(OptionError::NoComponent);
@@ -154,29 +154,29 @@ fn is_https(url: &str) -> bool {
     url.parse::<http::Uri>().is_ok_and(|url| url.scheme_str() == Some("https") && url.host().is_some())
 }
 
-/// An option that cannot be used.
+/// An invalid option.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// Neither half is to run.
-    #[error("neither registration nor work is switched on, so there is nothing to run: switch on one")]
+    /// Neither half is enabled.
+    #[error("neither registration nor work is enabled, so there is nothing to run: enable one")]
     NoComponent,
-    /// The health of the cluster cannot be looked at all the time.
+    /// The health check period is 0.
     #[error("--cluster-healthcheck-period is 0: give a time such as 1m")]
     HealthCheckPeriod,
-    /// Certificates of that life time are renewed all the time.
+    /// The life time is too short.
     #[error(
         "--client-cert-expiration-seconds is {0}: give at least {min}, or 0 to leave it to the hub",
         min = limits::MIN_CERTIFICATE_SECONDS
     )]
     CertificateLifeTime(i32),
-    /// There is no such way for agents of add-ons to log in.
+    /// There is no such registration driver for add-ons.
     #[error(
-        "--addon-kubeclient-registration-auth is {driver:?}: agents of add-ons log in with certificates, and tokens are not \
+        "--addon-kubeclient-registration-auth is {driver:?}: agents of add-ons authenticate with certificates, and tokens are not \
          built yet: give csr",
         driver = .0.as_str()
     )]
     AddOnDriver(KubeClientDriver),
-    /// Not an address of an API server.
+    /// Not a valid address of an API server.
     #[error("--spoke-external-server-urls holds {0:?}: give addresses such as https://api.example.com:6443")]
     ExternalUrl(String),
 }
@@ -194,7 +194,7 @@ pub fn known_gates() -> Vec<Known> {
         .collect()
 }
 
-/// Certificates (DER) as PEM: what the hub's users need to reach this cluster.
+/// Certificates (DER) as PEM, for users of the hub.
 #[must_use]
 pub fn ca_bundle(certificates: &[Vec<u8>]) -> Vec<u8> {
     certificates.iter().map(|der| pem(der)).collect::<String>().into_bytes()

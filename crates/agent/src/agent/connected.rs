@@ -1,4 +1,4 @@
-//! The main phase: the agent is connected to the hub with credentials of its own.
+//! The main phase: the agent is connected to the hub with its own credentials.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tracing::{info, info_span, warn};
 use super::{Agent, AgentError, USER_AGENT, bootstrap::BootstrapChanges, hub_kubeconfig::Connection};
 use crate::{
     registration::{
-        addon::{self, Sites},
-        certificate::{Certificate, Reporting, Requests},
+        addon::{self, HostClusters},
+        certificate::{Certificate, Reporter, Requests},
         lease::LeaseRenewal,
         status::{ClaimRules, Status, StatusSettings},
     },
     work,
 };
 
-/// How often it looks at the clock for the end of the certificate: machines sleep, clocks jump.
+/// How often the expiry of the certificate is checked: machines sleep, clocks jump.
 const CLOCK_POLL: Duration = Duration::from_secs(60);
 
 impl Agent {
@@ -53,8 +53,8 @@ impl Agent {
         phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
         phase.run(Status::new(phase, &hub, &managed, recorder, status), 1);
         if self.config.feature_gates.enabled(feature_gates::ADDON_MANAGEMENT) {
-            let sites = Sites { managed, management: self.management.clone() };
-            addon::start(phase, &hub, sites, self.addon_settings(connection)?);
+            let hosts = HostClusters { managed, management: self.management.clone() };
+            addon::start(phase, &hub, hosts, self.addon_settings(connection)?);
         }
         if self.config.components.work {
             work::start(phase, &hub, &self.managed, work)?;
@@ -63,20 +63,21 @@ impl Agent {
         Ok(())
     }
 
-    /// Compares with the bootstrap kubeconfig's content, as long as that can be read.
+    /// The controller of the agent's certificate. The kubeconfig in its secret follows the bootstrap kubeconfig, if that can
+    /// be read.
     fn certificate(&self, hub: &Informers) -> Result<Certificate, AgentError> {
         let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
         let clusters: Cache<ManagedCluster> = hub.all(WatchFilter::named(&self.names.cluster));
-        let wanted = self.wanted(bootstrap.as_ref())?;
+        let desired = self.desired_certificate(bootstrap.as_ref())?;
         Ok(Certificate::new(
             Requests::of(hub, &self.names.cluster),
             &self.management,
-            wanted,
-            Reporting::Cluster(clusters),
+            desired,
+            Reporter::Cluster(clusters),
         ))
     }
 
-    /// Add-ons get the kubeconfig that the agent itself is to have.
+    /// Add-ons get the same kubeconfig as the agent itself.
     fn addon_settings(&self, connection: &Connection) -> Result<addon::Settings, AgentError> {
         let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
         Ok(addon::Settings {
@@ -106,7 +107,7 @@ impl Agent {
         EventRecorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &self.config.host)
     }
 
-    /// Takes up every new certificate; returns when the credentials are no longer valid here.
+    /// Reloads every new certificate; returns when the credentials are no longer valid, or for another hub.
     async fn keep_current(&self, endpoint: &Endpoint, connection: &Connection) {
         let mut changes = self.credentials.changes();
         loop {
@@ -115,14 +116,14 @@ impl Agent {
                 Err(cause) => return warn!(%cause, "the credentials for the hub are no longer valid, starting over"),
             }
             tokio::select! {
-                // The sender lives as long as the agent, so this only ends with a change.
+                // The sender lives as long as the agent, so `changed` does not fail.
                 _ = changes.changed() => {}
                 () = tokio::time::sleep(CLOCK_POLL.min(self.time_left())) => {}
             }
             if self.names_another_hub(connection) {
                 return warn!("the credentials are for another hub now, starting over");
             }
-            // Also without a change: what could not be used before is tried again.
+            // Also without a change, to retry what failed before.
             self.reload(endpoint).await;
         }
     }
@@ -131,7 +132,7 @@ impl Agent {
         Connection::read(&self.credentials.kubeconfig()).is_ok_and(|new| new.server != connection.server)
     }
 
-    /// Until the certificate expires, and a moment longer.
+    /// The time until shortly after the certificate expires.
     fn time_left(&self) -> Duration {
         let until = self.credentials.check().map_or(Timestamp::MIN, |valid| valid.until);
         let left = until.duration_since(self.context.clock().now());

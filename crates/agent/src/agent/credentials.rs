@@ -1,4 +1,4 @@
-//! The agent's credentials for the hub: kept in a secret, used from files, checked before use.
+//! The agent's credentials for the hub: stored in a secret, used from files, validated before use.
 
 use std::{
     collections::BTreeMap,
@@ -24,9 +24,9 @@ use super::{
 };
 use crate::registration::certificate;
 
-/// How often the files are looked at even if the secret does not change.
+/// The resync period: how often the files are compared with the secret.
 const RESYNC: Duration = Duration::from_secs(300);
-/// Name of the health check, as OCM's agents have it.
+/// The name of the health check, as in OCM.
 const HEALTH_CHECK: &str = "hub-kube-config";
 
 /// The agent's credentials for the hub. Cheap to clone.
@@ -36,9 +36,9 @@ pub(super) struct Credentials {
     dir: HubDir,
     names: Names,
     bootstrap: Option<PathBuf>,
-    /// Tells that files have changed.
+    /// Notifies of changed files.
     changed: signal::Sender<()>,
-    /// Until when those in use hold; none while the agent has no valid ones.
+    /// When those in use expire; `None` while the agent has no valid ones.
     in_use: Arc<Mutex<Option<Timestamp>>>,
 }
 
@@ -64,19 +64,19 @@ impl Credentials {
         self.bootstrap.as_ref()
     }
 
-    /// Where the bootstrap kubeconfig says the hub is; none without one.
+    /// The connection of the bootstrap kubeconfig, if there is one.
     pub(super) fn bootstrap(&self) -> Option<Result<Connection, ConnectionError>> {
         self.bootstrap.as_ref().map(|path| Connection::read(path))
     }
 
-    /// Whether they can be used now. A bootstrap kubeconfig that cannot be read says nothing about them.
+    /// Whether they are valid now. A bootstrap kubeconfig that cannot be read does not invalidate them.
     pub(super) fn check(&self) -> Result<Valid, Invalid> {
         let bootstrap = self.bootstrap().and_then(Result::ok);
         let now = self.context.clock().now();
         self.dir.consistently(|| hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, now))
     }
 
-    /// Hears of changes from now on.
+    /// Subscribes to changes of the files.
     pub(super) fn changes(&self) -> signal::Receiver<()> {
         self.changed.subscribe()
     }
@@ -86,7 +86,7 @@ impl Credentials {
         *self.in_use.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Adds the health check: it fails while the agent still uses credentials that have expired.
+    /// Adds the health check. It fails while the agent uses expired credentials.
     pub(super) fn check_health_of(&self, context: &Context) {
         let credentials = self.clone();
         context.health().check(HEALTH_CHECK, move || {
@@ -94,22 +94,22 @@ impl Credentials {
             match until.filter(|until| *until < credentials.context.clock().now()) {
                 None => Ok(()),
                 Some(until) => Err(format!(
-                    "the client certificate for the hub expired at {until}, and the agent has not started over with its \
-                     bootstrap kubeconfig yet: restart it if this lasts"
+                    "the client certificate for the hub expired at {until}, and the agent has not bootstrapped again \
+                     yet: restart it if this lasts"
                 )),
             }
         });
     }
 }
 
-/// Writes the secret's content into the files whenever it changes.
-pub(super) struct Dumping {
+/// Writes the secret's data into the files whenever it changes.
+pub(super) struct HubKubeconfigFiles {
     secrets: Cache<Secret>,
     secret: ObjectKey,
     credentials: Credentials,
 }
 
-/// The content of the secret that the files do not say yet.
+/// The data of the secret that differs from the files.
 pub(super) struct Observed {
     outdated: BTreeMap<String, ByteString>,
 }
@@ -120,13 +120,13 @@ impl Classified for FilesError {
     }
 }
 
-impl Dumping {
+impl HubKubeconfigFiles {
     pub(super) fn new(management: &Informers, secret: ObjectKey, credentials: Credentials) -> Self {
         Self { secrets: certificate::secret_at(management, &secret), secret, credentials }
     }
 }
 
-impl Controller for Dumping {
+impl Controller for HubKubeconfigFiles {
     const NAME: &'static str = "hub-kubeconfig-files";
     type Key = ObjectKey;
     type Observed = Observed;

@@ -1,9 +1,9 @@
 //! The folder with the agent's credentials for the hub: one file per key of its secret.
 //!
-//! The files are links into a folder that holds one generation of them and never changes. A write makes the next generation
-//! and switches to it at once ([`generation`]), as the kubelet does with a mounted secret: no reader ever finds the certificate of
-//! one and the key of another generation, unless it is between the two files at that moment; see [`HubDir::consistently`].
-//! Plain files that an earlier agent left, and mounted secrets, are read likewise. Files are never removed.
+//! The files are symbolic links into a folder with one generation of them, which never changes. A write creates the next
+//! generation and switches to it with one rename ([`generation`]), as the kubelet does with a mounted secret. A reader that
+//! reads several files uses [`HubDir::consistently`], so that they are of one generation. Plain files of an earlier version and
+//! mounted secrets are read in the same way. Files are never removed.
 
 mod generation;
 
@@ -45,13 +45,13 @@ impl HubDir {
         fs::read(self.file(key)).ok()
     }
 
-    /// The file's text without space around it; `None` when that is nothing.
+    /// The file's text without surrounding white space; `None` if it is empty.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         let text = String::from_utf8(self.read(key)?).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Those of `data` that the files do not say yet.
+    /// The entries of `data` that differ from the files.
     pub(crate) fn outdated(&self, data: &BTreeMap<String, ByteString>) -> BTreeMap<String, ByteString> {
         let differs = |key: &str, value: &ByteString| self.read(key).is_none_or(|content| content != value.0);
         data.iter()
@@ -60,8 +60,7 @@ impl HubDir {
             .collect()
     }
 
-    /// What `read` makes of the files, all of one generation: it reads again when a writer has switched to the next one
-    /// meanwhile.
+    /// Calls `read`, and repeats it if a writer has switched to another generation in the meantime.
     pub(crate) fn consistently<T>(&self, read: impl Fn() -> T) -> T {
         loop {
             let before = generation::current(&self.0);
@@ -72,7 +71,7 @@ impl HubDir {
         }
     }
 
-    /// Writes these files; others stay as they are.
+    /// Writes these files. Others are kept.
     pub(crate) fn write(&self, data: &BTreeMap<String, ByteString>) -> Result<(), FilesError> {
         generation::write(&self.0, data).map_err(|source| FilesError { path: self.0.clone(), source })
     }
@@ -84,7 +83,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A folder that goes with the test.
+    /// A folder that is removed at the end of the test.
     pub(crate) struct Folder(PathBuf);
 
     impl Folder {
@@ -155,7 +154,7 @@ pub(crate) mod tests {
         assert_eq!([dir.text("tls.crt"), dir.text("tls.key")], [Some("new".to_owned()), Some("newer".to_owned())]);
     }
 
-    /// A writer and a reader at the same time, from plain files on.
+    /// A writer and a reader at the same time, starting with plain files.
     #[test]
     fn a_reader_never_finds_files_of_two_generations() {
         const GENERATIONS: usize = 300;
@@ -181,7 +180,7 @@ pub(crate) mod tests {
         let folder = folder("broken-off");
         let dir = HubDir::new(folder.path());
         dir.write(&data(&[("tls.crt", "1"), ("tls.key", "1")])).unwrap();
-        // Between two links of the first write over plain files, and in the middle of a generation.
+        // The first write over plain files stopped between two links, and another one within a generation.
         fs::remove_file(dir.file("tls.key")).unwrap();
         fs::write(dir.file("tls.key"), "1").unwrap();
         fs::create_dir(dir.file("..0123456789abcdef")).unwrap();

@@ -1,5 +1,4 @@
-//! The kubeconfig for the hub that the agent makes of its bootstrap kubeconfig, and whether the
-//! credentials it has still fit it.
+//! The kubeconfig for the hub, derived from the bootstrap kubeconfig, and validation of the credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -18,27 +17,26 @@ use serde_json::{Map, Value, json};
 
 use super::{files::HubDir, names::Names};
 
-/// Why a kubeconfig does not say where the hub is.
+/// Why a kubeconfig does not name a hub.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] KubeconfigError),
-    /// The agent's own could not be made of it.
+    /// The agent's own could not be serialized.
     #[error("failed to write the kubeconfig for the hub")]
     Render(#[from] ocm_apimachinery::yaml::Error),
-    /// It has no current context, or that one names nothing.
-    #[error("kubeconfig {path} does not say where the hub is: {missing}")]
+    /// It has no current context, or that one is incomplete.
+    #[error("kubeconfig {path} names no hub: {missing}")]
     Nowhere {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         missing: &'static str,
     },
 }
 
-/// Where a hub is and how to recognize it: what the agent's own kubeconfig takes over from the
-/// bootstrap kubeconfig.
+/// The address and identity of a hub, which the agent's own kubeconfig takes from the bootstrap kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Connection {
     pub(crate) name: String,
@@ -54,7 +52,7 @@ impl Connection {
         Self::of(&kubeconfig::read(path)?).map_err(nowhere)
     }
 
-    /// What the current context names.
+    /// The connection of the current context.
     pub(super) fn of(kubeconfig: &Kubeconfig) -> Result<Self, &'static str> {
         let (name, cluster) = current_cluster(kubeconfig)?;
         let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
@@ -113,23 +111,23 @@ fn current_cluster(kubeconfig: &Kubeconfig) -> Result<(&str, &Cluster), &'static
     Ok((&context.cluster, cluster))
 }
 
-/// Credentials that can be used.
+/// Valid credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Valid {
     pub(crate) until: Timestamp,
 }
 
-/// Why the agent's credentials for the hub cannot be used.
+/// Why the agent's credentials for the hub are not valid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// There are none.
-    #[error("there is no {0} yet")]
+    /// A file does not exist.
+    #[error("{0} does not exist yet")]
     Missing(PathBuf),
     /// The kubeconfig cannot be used.
     #[error("{0}")]
     Unusable(String),
-    /// The bootstrap kubeconfig names another hub, or the same one in another way.
-    #[error("its {0} is not that of the bootstrap kubeconfig")]
+    /// The bootstrap kubeconfig is for another hub, or for the same one under another name or address.
+    #[error("its {0} differs from that of the bootstrap kubeconfig")]
     OtherHub(&'static str),
     /// The certificate cannot be read.
     #[error("{path} is not a certificate: {cause}")]
@@ -140,14 +138,14 @@ pub enum Invalid {
         cause: String,
     },
     /// The certificate was issued for another key.
-    #[error("{0} is not the key of the certificate beside it")]
+    #[error("{0} is not the key of the certificate next to it")]
     OtherKey(PathBuf),
-    /// The certificate is somebody else's.
+    /// The certificate is for another user.
     #[error("its certificate is for {found:?}, not for {expected:?}")]
     OtherUser {
-        /// Whom it is for.
+        /// The user in the certificate.
         found: String,
-        /// Whom it should be for.
+        /// The agent's user.
         expected: String,
     },
     /// The certificate has expired.
@@ -155,8 +153,7 @@ pub enum Invalid {
     Expired(Timestamp),
 }
 
-/// Whether the credentials in `dir` are for the hub of `bootstrap` (where that is known), are those
-/// of `names`, and have not expired.
+/// Checks that the credentials in `dir` are for the hub of `bootstrap` (if known) and the user of `names`, and have not expired.
 pub(crate) fn check(
     dir: &HubDir,
     bootstrap: Option<&Connection>,

@@ -3,13 +3,13 @@
 //! ```text
 //!            Secret hub-kubeconfig-secret ──> files in a folder (credentials)
 //!                     ^                               │ valid?
-//!     bootstrap: creating, certificate  <──── no ─────┼──── yes ────>  connected: certificate,
+//!   bootstrap: ManagedCluster,        <──── no ─────┼──── yes ────>  connected: certificate,
 //!                     └── ends when they are valid ───┘                lease, status, work
 //!                                                     ^                      │
 //!                                                     └── expired, or bootstrap changed
 //! ```
 //!
-//! Where OCM's agent ends its process to start over, this one starts the next phase in place.
+//! OCM's agent exits to bootstrap again; this one starts the next phase in the same process.
 
 mod bootstrap;
 mod config;
@@ -35,7 +35,7 @@ use tracing::{Instrument as _, info, info_span, warn};
 
 use self::{
     bootstrap::BootstrapSecret,
-    credentials::{Credentials, Dumping},
+    credentials::{Credentials, HubKubeconfigFiles},
     files::HubDir,
 };
 pub use self::{
@@ -45,44 +45,44 @@ pub use self::{
     names::{Names, NamesError},
 };
 
-/// How the agent introduces itself to API servers; the part before the slash is its field manager.
+/// The user agent; the part before the slash is the field manager.
 pub(crate) const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
-/// The waits between two tries to read the agent's secret for the first time.
+/// The back-off while the agent's secret cannot be read at start.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// Why an agent cannot go on.
+/// Why an agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// An option cannot be used.
+    /// An option is invalid.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// A name cannot be used.
+    /// A name is invalid.
     #[error(transparent)]
     Names(#[from] NamesError),
-    /// The credentials cannot be kept.
+    /// The credentials cannot be written.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// There is nothing to ask the hub with.
+    /// There is no bootstrap kubeconfig.
     #[error(
-        "the agent has no valid credentials for the hub ({cause}) and no bootstrap kubeconfig to ask for some: give one \
-         with --bootstrap-kubeconfig; `clusteradm get token` on the hub shows what goes into it"
+        "the agent has no valid credentials for the hub ({cause}) and no bootstrap kubeconfig to request some: give one \
+         with --bootstrap-kubeconfig; `clusteradm get token` on the hub shows what to put into it"
     )]
     NoBootstrap {
-        /// What is wrong with the credentials.
+        /// Why the credentials are not valid.
         cause: Invalid,
     },
-    /// What there is to ask the hub with cannot be used.
+    /// The bootstrap kubeconfig cannot be used.
     #[error(
-        "the agent has no valid credentials for the hub ({cause}) and cannot ask for some with its bootstrap kubeconfig \
-         {path}: put a kubeconfig for the hub there; `clusteradm get token` on the hub shows what goes into it"
+        "the agent has no valid credentials for the hub ({cause}) and cannot request some with its bootstrap kubeconfig \
+         {path}: put a kubeconfig for the hub there; `clusteradm get token` on the hub shows what to put into it"
     )]
     Bootstrap {
         /// The bootstrap kubeconfig.
         path: PathBuf,
-        /// What is wrong with the credentials.
+        /// Why the credentials are not valid.
         cause: Invalid,
-        /// What is wrong with the bootstrap kubeconfig.
+        /// Why it cannot be used.
         #[source]
         source: Box<ConnectionError>,
     },
@@ -92,19 +92,19 @@ pub enum AgentError {
     /// A kubeconfig's credentials cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// A kubeconfig does not say where the hub is.
+    /// A kubeconfig names no hub.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
 }
 
 /// Runs an agent until the context ends.
 ///
-/// `management` is the cluster it runs on, which holds its secrets; `managed` is the cluster it
-/// manages. They are the same unless the agent runs elsewhere.
+/// `management` is the cluster that it runs on, with its secrets; `managed` is the cluster that it manages. They are the same
+/// one unless the agent runs on another cluster.
 ///
 /// # Errors
-/// [`AgentError`] when the agent cannot go on without somebody changing its configuration. A server
-/// that does not answer is not among them: the agent logs that and tries again.
+/// [`AgentError`] if the configuration must be changed first. A server that does not answer is no error: the agent logs it and
+/// retries.
 pub async fn run(
     context: &Context,
     management: &Endpoint,
@@ -112,7 +112,7 @@ pub async fn run(
     config: AgentConfig,
 ) -> Result<(), AgentError> {
     config.validate()?;
-    // A part of its own, so that all of it has ended when this returns.
+    // A child context, so that all tasks have ended when this returns.
     let own = context.child();
     let outcome = match config.components.registration {
         true => run_registration(&own, management, managed, config).await,
@@ -142,7 +142,7 @@ async fn run_registration(
     let watches = Informers::new(management.client(USER_AGENT)?, context.clone());
     let dir = HubDir::new(&config.hub_kubeconfig_dir);
     tokio::select! {
-        dumped = dump_first(management, &watches, &dir, &config) => dumped?,
+        written = write_files_first(management, &watches, &dir, &config) => written?,
         () = context.ended() => return Ok(()),
     }
     let names = names::complete(&config)?;
@@ -151,9 +151,9 @@ async fn run_registration(
     agent.serve().instrument(span).await
 }
 
-/// Brings the files up to date before anything is decided by them. The server may be away: then the
-/// agent waits, since the names it uses may be in the secret.
-async fn dump_first(
+/// Writes the files before they are used. While the server does not answer the agent waits, since its names may be in the
+/// secret.
+async fn write_files_first(
     management: &Endpoint,
     watches: &Informers,
     dir: &HubDir,
@@ -170,7 +170,7 @@ async fn dump_first(
             }
             Err(error) => {
                 let server = management.server();
-                warn!(%server, error = %chain(&error), retry_in = ?pause, "cannot read the agent's secret on the cluster it runs on");
+                warn!(%server, error = %chain(&error), retry_in = ?pause, "cannot read the agent's secret on the cluster that it runs on");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_RETRY);
             }
@@ -188,7 +188,7 @@ impl Agent {
         config: AgentConfig,
     ) -> Self {
         let credentials = Credentials::new(context, dir, names.clone(), config.bootstrap_kubeconfig.clone());
-        context.run(Dumping::new(&management, config.hub_secret(), credentials.clone()), 1);
+        context.run(HubKubeconfigFiles::new(&management, config.hub_secret(), credentials.clone()), 1);
         Self {
             context: context.clone(),
             bootstrap_secret: BootstrapSecret::watch(&management, &config),
@@ -206,7 +206,7 @@ impl Agent {
             match self.credentials.check() {
                 Ok(_) => self.connected_phase().await?,
                 Err(cause) => {
-                    info!(%cause, "no valid credentials for the hub yet, asking for them");
+                    info!(%cause, "no valid credentials for the hub yet, requesting them");
                     self.bootstrap_phase(cause).await?;
                 }
             }

@@ -1,7 +1,6 @@
-//! Who the agent is: the cluster's name and its own.
+//! The names of the cluster and of the agent.
 //!
-//! Each comes from its option, else from the file that an earlier run left beside the hub
-//! credentials, else it is made up.
+//! Each comes from its option, else from the file next to the hub credentials, else it is random.
 
 use ocm_api::{identities, secrets};
 use ocm_runtime::pki::Subject;
@@ -9,27 +8,27 @@ use rand::Rng as _;
 
 use super::{config::AgentConfig, files::HubDir};
 
-/// What Kubernetes makes random names of: no vowels, so no words.
+/// The characters of random names in Kubernetes: no vowels, so no words.
 const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const AGENT_ID_LENGTH: usize = 5;
-/// The longest name of a namespace.
+/// The maximum length of a namespace's name.
 const LONGEST_LABEL: usize = 63;
 
 /// The cluster's name and the agent's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The cluster, as the hub knows it.
+    /// The cluster's name on the hub.
     pub cluster: String,
-    /// The agent, among those of its cluster.
+    /// The agent's name among those of its cluster.
     pub agent: String,
 }
 
-/// Why a name cannot be used.
+/// Why a name is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamesError {
-    /// The cluster's name is to be the name of a namespace on the hub.
+    /// The cluster's name is not a valid name of a namespace.
     #[error(
-        "cluster name {name:?} {cause}; the hub makes a namespace of that name: choose another with --spoke-cluster-name"
+        "cluster name {name:?} {cause}; the hub creates a namespace with that name: choose another with --spoke-cluster-name"
     )]
     Cluster {
         /// The name.
@@ -37,8 +36,8 @@ pub enum NamesError {
         /// What is wrong with it.
         cause: &'static str,
     },
-    /// The hub could not read the agent's name out of its user name.
-    #[error("agent id {0:?} is longer than 63 characters or holds a colon: choose another with --agent-id")]
+    /// The hub could not parse the agent's user name.
+    #[error("agent id {0:?} is longer than 63 characters or contains a colon: choose another with --agent-id")]
     Agent(String),
 }
 
@@ -50,10 +49,10 @@ impl Names {
     }
 }
 
-/// The names of an agent: as told, as used before, or new ones.
+/// The names of an agent: configured, used before, or random.
 ///
 /// # Errors
-/// [`NamesError`] when one cannot be used.
+/// [`NamesError`] if one is invalid.
 pub fn complete(config: &AgentConfig) -> Result<Names, NamesError> {
     let cluster = known(config, &config.cluster_name, secrets::KEY_CLUSTER_NAME).unwrap_or_else(random_uuid);
     let agent = known_agent(config).unwrap_or_else(random_agent_id);
@@ -81,7 +80,7 @@ fn check(cluster: &str, agent: &str) -> Result<(), NamesError> {
     }
 }
 
-/// What keeps a text from being a DNS label, as names of namespaces must be.
+/// Why a text is not a DNS label, as names of namespaces must be.
 pub(crate) fn label_fault(name: &str) -> Option<&'static str> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() {
@@ -89,7 +88,7 @@ pub(crate) fn label_fault(name: &str) -> Option<&'static str> {
     } else if name.len() > LONGEST_LABEL {
         Some("is longer than 63 characters")
     } else if !name.bytes().all(inner) {
-        Some("holds characters other than lower-case letters, digits and '-'")
+        Some("contains characters other than lower-case letters, digits and '-'")
     } else if name.starts_with('-') || name.ends_with('-') {
         Some("starts or ends with '-'")
     } else {

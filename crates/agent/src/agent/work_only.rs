@@ -1,4 +1,4 @@
-//! An agent with the work half alone: somebody else gets the credentials and puts them into the folder.
+//! An agent with only the work half: another process writes the credentials into the folder.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,9 +9,9 @@ use tracing::{Instrument as _, info, info_span, warn};
 use super::{AgentConfig, AgentError, Names, USER_AGENT, files::HubDir, hub_kubeconfig::Connection, names};
 use crate::work;
 
-/// How often the files are looked at.
+/// How often the files are polled.
 const POLL: Duration = Duration::from_secs(10);
-/// How often until they are there: somebody is waiting.
+/// How often they are polled until they exist.
 const FIRST_POLL: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConfig) -> Result<(), AgentError> {
@@ -19,7 +19,7 @@ pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConf
     while !context.is_ended() {
         tokio::select! {
             () = context.ended() => {}
-            () = files_are_there(&dir, &config) => {
+            () = files_exist(&dir, &config) => {
                 let phase = context.child();
                 let outcome = connected(&phase, managed, &config, &dir).await;
                 phase.stop().await;
@@ -30,11 +30,11 @@ pub(super) async fn run(context: &Context, managed: &Endpoint, config: AgentConf
     Ok(())
 }
 
-/// Credentials that cannot be used are no reason to give up: their writer may be half done.
+/// Waits after credentials that cannot be used: they may be incomplete.
 async fn wait_after(outcome: Result<(), AgentError>) -> Result<(), AgentError> {
     match outcome {
         Err(error @ (AgentError::Kubeconfig(_) | AgentError::Client(_) | AgentError::Connection(_))) => {
-            warn!(error = %chain(&error), retry_in = ?POLL, "cannot use the credentials for the hub, trying again");
+            warn!(error = %chain(&error), retry_in = ?POLL, "cannot use the credentials for the hub, retrying");
             tokio::time::sleep(POLL).await;
             Ok(())
         }
@@ -42,7 +42,7 @@ async fn wait_after(outcome: Result<(), AgentError>) -> Result<(), AgentError> {
     }
 }
 
-/// Works for the hub that the files name, until they name another.
+/// Runs the controllers for the hub that the files name, until they name another.
 async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, dir: &HubDir) -> Result<(), AgentError> {
     let kubeconfig = dir.file(KEY_KUBECONFIG);
     let (connection, endpoint) = dir.consistently(|| {
@@ -59,7 +59,7 @@ async fn connected(phase: &Context, managed: &Endpoint, config: &AgentConfig, di
     Ok(())
 }
 
-/// The agent's name comes with the credentials. Without one the agent is known by its hub, as OCM's work agent is.
+/// The agent's name comes with the credentials. The fallback is the hub's hash, as in OCM's work agent.
 async fn names_at(config: &AgentConfig, connection: &Connection) -> Result<Names, AgentError> {
     if names::known_agent(config).is_none() {
         // Its file may be written after the others.
@@ -69,8 +69,8 @@ async fn names_at(config: &AgentConfig, connection: &Connection) -> Result<Names
     if names::known_agent(config).is_none() {
         names.agent = work::hub_hash(&connection.server);
         warn!(
-            "neither --agent-id nor a file agent-name beside the credentials says what this agent is called: what it applies \
-             is recorded under the hub's address and will not be cleaned up when that changes; give --agent-id"
+            "neither --agent-id nor a file agent-name next to the credentials names this agent: what it applies is recorded \
+             under the hub's address, and is not cleaned up when that changes; give --agent-id"
         );
     }
     Ok(names)
@@ -83,18 +83,18 @@ fn start(context: &Context, hub: &Endpoint, managed: &Endpoint, settings: work::
     Ok(())
 }
 
-/// Waits until everything is there, and says once what it waits for.
-async fn files_are_there(dir: &HubDir, config: &AgentConfig) {
-    let mut told = false;
+/// Waits until all files exist, and logs once which one is missing.
+async fn files_exist(dir: &HubDir, config: &AgentConfig) {
+    let mut logged = false;
     while let Some(missing) = missing(dir, config) {
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut logged, true) {
             info!(file = %missing.display(), "waiting for the credentials for the hub, which the registration agent writes");
         }
         tokio::time::sleep(FIRST_POLL).await;
     }
 }
 
-/// The first file that is not there. A kubeconfig may carry its credentials inside.
+/// The first missing file. A kubeconfig may contain its credentials.
 fn missing(dir: &HubDir, config: &AgentConfig) -> Option<PathBuf> {
     let text = dir.text(KEY_KUBECONFIG);
     let needs = |file: &str| text.as_ref().is_none_or(|text| text.contains(file));
@@ -104,8 +104,8 @@ fn missing(dir: &HubDir, config: &AgentConfig) -> Option<PathBuf> {
     files.map(|file| dir.file(file)).find(|file| !file.exists())
 }
 
-/// Reloads the credentials whenever the files change; returns when they are for another hub. What cannot be used is tried
-/// again, since a writer may be half done.
+/// Reloads the credentials whenever the files change; returns when they are for another hub. A failed reload is retried, since
+/// the files may be incomplete.
 async fn follow(dir: &HubDir, endpoint: &Endpoint, connection: &Connection) {
     loop {
         tokio::time::sleep(POLL).await;

@@ -1,7 +1,7 @@
-//! Renews the cluster's lease on the hub, so that the hub sees the agent is alive.
+//! Renews the cluster's lease on the hub, by which the hub knows that the agent is running.
 //!
-//! The hub creates the lease once it has accepted the cluster. The agent renews it at once and then
-//! every lease duration, with up to a quarter added at random so that a fleet spreads out.
+//! The hub creates the lease when it accepts the cluster. The agent renews it immediately and then once per lease duration,
+//! plus up to a quarter of it at random, so that the renewals of many clusters spread out.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,8 +19,8 @@ use ocm_runtime::{
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-/// How soon it tries again when there is no lease yet or the hub did not answer; doubles every time,
-/// up to the lease duration.
+/// The first back-off if the lease does not exist yet or the hub does not answer. It doubles with every failure, up to the
+/// lease duration.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const MOST_DOUBLINGS: u32 = 10;
 
@@ -30,25 +30,25 @@ pub(crate) struct LeaseRenewal {
     leases: Api<Lease>,
     context: Context,
     schedule: Mutex<Schedule>,
-    /// The lease as it was last written, so that renewing it takes one request.
+    /// The lease as last written, so that a renewal takes one request.
     held: Mutex<Option<Lease>>,
 }
 
 /// When the next renewal is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Schedule {
-    /// The lease duration it was made for, and the time it stands for; none before the first renewal.
+    /// The lease duration and the time of the next renewal. `None` before the first one.
     due: Option<(Duration, Instant)>,
-    /// How often in a row the lease was not renewed.
+    /// Failures since the last renewal.
     misses: u32,
 }
 
-/// What a decision depends on.
+/// The input of `plan`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     accepted: bool,
     duration: Duration,
-    /// The lease duration that the running wait is for, and what is left of it.
+    /// The lease duration of the current wait, and the rest of it.
     waiting: Option<(Duration, Duration)>,
 }
 
@@ -84,7 +84,7 @@ impl LeaseRenewal {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the lease: agents have no right to patch it.
+    /// Replaces the lease: agents have no permission to patch it.
     async fn renew(&self) -> Result<Applied, Error> {
         let Some(mut lease) = self.lease().await? else {
             debug!("the hub has not created the lease yet");
@@ -96,8 +96,7 @@ impl LeaseRenewal {
         Ok(Applied::Renewed)
     }
 
-    /// The lease as it was last written. Taken, so that it is read again when writing it fails: somebody else may have
-    /// changed or deleted it.
+    /// Takes the lease as last written, so that it is read again after a failure: it may have been changed or deleted.
     async fn lease(&self) -> Result<Option<Lease>, Error> {
         let held = self.held().take();
         match held {
@@ -170,7 +169,7 @@ impl Controller for LeaseRenewal {
             Applied::Missing => self.retry(observed.duration),
             Applied::Failed(error) => {
                 let next = self.retry(observed.duration);
-                warn!(error = %chain(&error), ?next, "cannot renew the cluster's lease, trying again");
+                warn!(error = %chain(&error), ?next, "cannot renew the cluster's lease, retrying");
                 next
             }
         })
@@ -185,7 +184,7 @@ fn observed(cluster: Option<Arc<ManagedCluster>>, waiting: Option<(Duration, Dur
     Observed { accepted, duration: Duration::from_secs(seconds.unwrap_or(default)), waiting }
 }
 
-/// Whether the hub has let the cluster in.
+/// Whether the hub has accepted the cluster.
 pub(crate) fn is_accepted(cluster: &ManagedCluster) -> bool {
     let status = cluster.status.as_ref();
     status.is_some_and(|status| set::is_true(&status.conditions, conditions::cluster::HUB_ACCEPTED))

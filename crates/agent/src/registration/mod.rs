@@ -2,27 +2,27 @@
 //!
 //! | module | while bootstrapping | afterwards | what it does |
 //! | --- | --- | --- | --- |
-//! | [`creating`] | yes | | creates the ManagedCluster on the hub |
+//! | [`cluster_creation`] | yes | | creates the ManagedCluster on the hub |
 //! | [`certificate`] | yes | yes | gets the agent's client certificate, renews it, keeps it in a Secret |
-//! | [`lease`] | | yes | renews the cluster's lease, so that the hub sees the agent is alive |
+//! | [`lease`] | | yes | renews the cluster's lease, by which the hub knows that the agent is running |
 //! | [`status`] | | yes | reports health, version, resources, claims and namespaces of the cluster |
 //! | [`addon`] | | yes | gets certificates for the add-ons of the cluster, and reports on their health |
 //!
 //! ```text
-//!  creating ──ManagedCluster──> hub          certificate ──CSR──> hub ──issued──> Secret
-//!  lease    ──renewTime───────> hub          status ──one patch──> ManagedCluster, Event
+//!  cluster_creation ──ManagedCluster──> hub  certificate ──CSR──> hub ──issued──> Secret
+//!  lease            ──renewTime───────> hub  status ──one patch──> ManagedCluster, Event
 //! ```
 
 pub mod addon;
 pub mod certificate;
-pub mod creating;
+pub mod cluster_creation;
 pub mod lease;
 pub mod status;
 
 use kube::{Api, api::ListParams};
 use ocm_runtime::{ResultExt as _, error::Result, informer::Watchable};
 
-/// Lists one object, to find out whether the server knows the kind and lets the agent list it.
+/// Lists one object, to check that the server serves the kind and that the agent may list it.
 async fn list_one<K: Watchable>(api: &Api<K>) -> Result<()> {
     let listed = api.list_metadata(&ListParams::default().limit(1)).await;
     listed.map(|_| ()).while_trying_to("list", || K::plural(&()).into_owned())

@@ -1,4 +1,4 @@
-//! Files that change all at once: each is a link through `..data`, itself a link to the folder of the present generation.
+//! Files that change atomically: each is a link through `..data`, which is a link to the folder of the current generation.
 //!
 //! ```text
 //!   tls.crt ──> ..data/tls.crt      ..data ──> ..8a41c77e02d95b13
@@ -16,28 +16,28 @@ use std::{
 
 use k8s_openapi::ByteString;
 
-/// The link to the present generation, named as the kubelet names it.
+/// The link to the current generation, named as by the kubelet.
 const CURRENT: &str = "..data";
 const PREFIX: &str = "..";
-/// What a link is called until it is renamed to what it replaces.
+/// The suffix of a new link before it is renamed.
 const NEW: &str = ".new";
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
 type Files = BTreeMap<String, ByteString>;
 
-/// The present generation; `None` in a folder of plain files.
+/// The current generation; `None` in a folder of plain files.
 pub(super) fn current(dir: &Path) -> Option<PathBuf> {
     fs::read_link(dir.join(CURRENT)).ok()
 }
 
-/// Writes these files; others stay as they are.
+/// Writes these files. Others are kept.
 pub(super) fn write(dir: &Path, data: &Files) -> io::Result<()> {
     make_folder(dir)?;
     let mut files = present(dir)?;
     let plain = plain(dir, data)?;
     if !plain.is_empty() {
-        // Plain files become links to what they hold, one after the other: nothing changes for a reader.
+        // Plain files are replaced by links to the same content, so nothing changes for a reader in between.
         files.extend(plain.clone());
         switch_to(dir, &files)?;
         plain.keys().try_for_each(|name| link(dir, name))?;
@@ -52,7 +52,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
-/// The files of the present generation.
+/// The files of the current generation.
 fn present(dir: &Path) -> io::Result<Files> {
     let Some(generation) = current(dir) else { return Ok(Files::new()) };
     let mut files = Files::new();
@@ -64,7 +64,7 @@ fn present(dir: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-/// What those of `data` hold that are files of their own as yet.
+/// The present content of those of `data` that are not links yet.
 fn plain(dir: &Path, data: &Files) -> io::Result<Files> {
     let mut files = Files::new();
     for name in data.keys().filter(|name| !is_link(dir, name)) {
@@ -81,7 +81,7 @@ fn is_link(dir: &Path, name: &str) -> bool {
     fs::read_link(dir.join(name)).is_ok_and(|target| target == Path::new(CURRENT).join(name))
 }
 
-/// Makes a generation of these files and, with one rename, the present one.
+/// Creates a generation of these files, and makes it the current one with one rename.
 fn switch_to(dir: &Path, files: &Files) -> io::Result<()> {
     let generation = format!("{PREFIX}{:016x}", rand::random::<u64>());
     make_folder(&dir.join(&generation))?;
@@ -97,7 +97,7 @@ fn link(dir: &Path, name: &str) -> io::Result<()> {
     replace(dir, name, &Path::new(CURRENT).join(name))
 }
 
-/// Puts a link in the place of a file or link, which is never missing meanwhile.
+/// Replaces a file or link by a link atomically.
 fn replace(dir: &Path, name: &str, target: &Path) -> io::Result<()> {
     let new = dir.join(format!("{name}{NEW}"));
     let _ = fs::remove_file(&new);
@@ -105,7 +105,7 @@ fn replace(dir: &Path, name: &str, target: &Path) -> io::Result<()> {
     fs::rename(&new, dir.join(name))
 }
 
-/// Removes former generations, and those that were broken off.
+/// Removes old and incomplete generations.
 fn remove_former(dir: &Path) -> io::Result<()> {
     let current = current(dir);
     for entry in fs::read_dir(dir)? {

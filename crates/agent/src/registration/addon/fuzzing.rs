@@ -5,7 +5,7 @@ use std::time::Duration;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, secrets};
 use ocm_runtime::{ObjectKey, pki::Subject};
 
-use super::{Settings, target::Due};
+use super::{Settings, target::Desired};
 
 /// The namespace of the agent whose add-ons are read.
 pub const NAMESPACE: &str = "agent";
@@ -21,10 +21,10 @@ pub fn certificates(addon: &ManagedClusterAddOn) -> (Vec<(ObjectKey, Subject)>, 
         certificate_seconds: None,
         lease_period: Duration::from_secs(30),
     };
-    let (targets, refused) = match settings.due(addon) {
-        Due::Driver => (Vec::new(), None),
-        Due::Stay { targets } => (targets, None),
-        Due::Certificates { targets, refused } => (targets, refused),
+    let (targets, refused) = match settings.desired(addon) {
+        Desired::Driver => (Vec::new(), None),
+        Desired::Unchanged { targets } => (targets, None),
+        Desired::Certificates { targets, refused } => (targets, refused),
     };
-    (targets.into_iter().map(|target| (target.wanted.secret, target.wanted.subject)).collect(), refused)
+    (targets.into_iter().map(|target| (target.certificate.secret, target.certificate.subject)).collect(), refused)
 }

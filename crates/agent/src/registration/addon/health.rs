@@ -1,7 +1,7 @@
-//! Says by an add-on's lease whether the add-on is available.
+//! Reports by an add-on's lease whether the add-on is available.
 //!
-//! The lease has the add-on's name, in the namespace of its agent. An agent on a cluster without leases may keep it in
-//! the cluster's namespace on the hub instead. Leases are read, not watched: an add-on renews its own once a minute.
+//! The lease is named after the add-on, in the namespace of its agent. An agent on a cluster without leases may keep it in the
+//! cluster's namespace on the hub instead. Leases are polled, not watched: an add-on renews its lease once a minute.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,27 +18,27 @@ use ocm_runtime::{
     Cache, Change, ControllerBuilder, Error, ObjectKey, Requeue, StatusController, conditions::NewCondition, write,
 };
 
-use super::{Settings, Sites, target::Place};
+use super::{HostClusters, Settings, target::InstallLocation};
 use crate::registration::certificate::set_condition;
 
-/// Says whether add-ons are available.
+/// Reports whether add-ons are available.
 pub(super) struct AddOnHealth {
     hub: Client,
     addons: Cache<ManagedClusterAddOn>,
-    sites: Sites,
+    hosts: HostClusters,
     settings: Arc<Settings>,
 }
 
-/// What is known of a lease.
+/// The state of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heartbeat {
-    /// There is no lease.
+    /// It does not exist.
     Missing,
-    /// There is one, which was last renewed then, or never.
+    /// It was last renewed at this time, or never.
     At(Option<Timestamp>),
 }
 
-/// What a decision depends on.
+/// The input of `plan`.
 pub(super) struct Observed {
     key: ObjectKey,
     addon: Arc<ManagedClusterAddOn>,
@@ -46,17 +46,22 @@ pub(super) struct Observed {
 }
 
 impl AddOnHealth {
-    pub(super) fn new(hub: Client, addons: Cache<ManagedClusterAddOn>, sites: Sites, settings: Arc<Settings>) -> Self {
-        Self { hub, addons, sites, settings }
+    pub(super) fn new(
+        hub: Client,
+        addons: Cache<ManagedClusterAddOn>,
+        hosts: HostClusters,
+        settings: Arc<Settings>,
+    ) -> Self {
+        Self { hub, addons, hosts, settings }
     }
 
-    async fn heartbeat(&self, name: &str, place: &Place<'_>) -> Result<Heartbeat, Error> {
-        let own = match place.fault() {
-            None => read(self.sites.client(place.site()), place.namespace, name).await?,
+    async fn heartbeat(&self, name: &str, location: &InstallLocation<'_>) -> Result<Heartbeat, Error> {
+        let own = match location.fault() {
+            None => read(self.hosts.client(location.host()), location.namespace, name).await?,
             Some(_) => Heartbeat::Missing,
         };
         match own {
-            // One lease there is not of an add-on, whatever the add-on is called.
+            // The cluster's own lease is never that of an add-on, even of one with this name.
             Heartbeat::Missing if name != leases::MANAGED_CLUSTER => {
                 read(&self.hub, &self.settings.cluster, name).await
             }
@@ -71,10 +76,10 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<Heartbeat,
     Ok(lease.map_or(Heartbeat::Missing, renewed))
 }
 
-/// Where to look for an add-on's lease; `None` for one whose health is not told by it.
-fn looked_for(addon: &ManagedClusterAddOn) -> Option<Place<'_>> {
+/// Where an add-on's lease is; `None` if the add-on's health check is another one.
+fn lease_location(addon: &ManagedClusterAddOn) -> Option<InstallLocation<'_>> {
     let mode = addon.status.as_ref().and_then(|status| status.health_check.mode.as_ref());
-    matches!(mode, None | Some(HealthCheckMode::Lease)).then(|| Place::of(addon))
+    matches!(mode, None | Some(HealthCheckMode::Lease)).then(|| InstallLocation::of(addon))
 }
 
 impl StatusController for AddOnHealth {
@@ -84,14 +89,16 @@ impl StatusController for AddOnHealth {
     type Plan = NewCondition;
     type Error = Error;
 
-    /// The first look is a period away: by then its manager has said how the add-on's health is told, and its agent may
-    /// have come up.
+    /// The first check comes after one period: by then the manager has set the health check mode, and the agent may be
+    /// running.
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         let (queue, period) = (builder.queue(), self.settings.lease_period);
         builder.watches(&self.addons, move |change| {
             let matters = match change {
-                Change::Added(addon) => looked_for(addon).is_some(),
-                Change::Updated { old, new } => looked_for(new).is_some() && looked_for(old) != looked_for(new),
+                Change::Added(addon) => lease_location(addon).is_some(),
+                Change::Updated { old, new } => {
+                    lease_location(new).is_some() && lease_location(old) != lease_location(new)
+                }
                 Change::Deleted(_) => false,
             };
             if matters {
@@ -103,58 +110,58 @@ impl StatusController for AddOnHealth {
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {
         let Some(addon) = self.addons.get(key) else { return Ok(None) };
-        let Some(place) = looked_for(&addon) else { return Ok(None) };
-        let heartbeat = self.heartbeat(&key.name, &place).await?;
+        let Some(location) = lease_location(&addon) else { return Ok(None) };
+        let heartbeat = self.heartbeat(&key.name, &location).await?;
         Ok(Some(Observed { key: key.clone(), addon, heartbeat }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> NewCondition {
-        finding(&observed.key.name, &Place::of(&observed.addon), observed.heartbeat, now)
+        condition(&observed.key.name, &InstallLocation::of(&observed.addon), observed.heartbeat, now)
     }
 
-    async fn report(&self, observed: &Observed, finding: NewCondition, now: Timestamp) -> Result<Requeue, Error> {
+    async fn report(&self, observed: &Observed, condition: NewCondition, now: Timestamp) -> Result<Requeue, Error> {
         let addons = Api::namespaced(self.hub.clone(), &self.settings.cluster);
-        set_condition(&addons, &self.addons, &observed.key, finding, now).await?;
+        set_condition(&addons, &self.addons, &observed.key, condition, now).await?;
         Ok(Requeue::After(self.settings.lease_period))
     }
 }
 
-fn finding(addon: &str, place: &Place<'_>, heartbeat: Heartbeat, now: Timestamp) -> NewCondition {
-    let lease = format!("lease {}/{addon}", place.namespace);
+fn condition(addon: &str, location: &InstallLocation<'_>, heartbeat: Heartbeat, now: Timestamp) -> NewCondition {
+    let lease = format!("lease {}/{addon}", location.namespace);
     match heartbeat {
-        Heartbeat::Missing => NewCondition::is_unknown(AVAILABLE, LEASE_NOT_FOUND, missing(addon, place)),
+        Heartbeat::Missing => NewCondition::is_unknown(AVAILABLE, LEASE_NOT_FOUND, missing(addon, location)),
         Heartbeat::At(Some(renewed)) if now < end_of(renewed) => {
             let message = format!("Add-on {addon} is available: its agent renews {lease}");
             NewCondition::is_true(AVAILABLE, LEASE_UPDATED, message)
         }
         Heartbeat::At(renewed) => {
-            // Not since when: the time of an agent whose clock is slow changes with every renewal.
+            // Without the time: if the agent's clock is slow, the time changes with every renewal.
             let since = if renewed.is_some() { "no longer renews" } else { "has never renewed" };
             let message = format!(
-                "Add-on {addon} is not available: its agent {since} {lease}; look at its pods in namespace {}, and at \
-                 the clocks of their nodes",
-                place.namespace
+                "Add-on {addon} is not available: its agent {since} {lease}; check its pods in namespace {}, and the \
+                 clocks of their nodes",
+                location.namespace
             );
             NewCondition::is_false(AVAILABLE, LEASE_UPDATE_STOPPED, message)
         }
     }
 }
 
-fn missing(addon: &str, place: &Place<'_>) -> String {
-    let namespace = place.namespace;
-    match place.hosting {
+fn missing(addon: &str, location: &InstallLocation<'_>) -> String {
+    let namespace = location.namespace;
+    match location.hosting {
         None => format!(
-            "Nobody can say how add-on {addon} fares: there is no lease {namespace}/{addon} on the managed cluster; its \
-             agent has not come up, or runs in another namespace"
+            "The state of add-on {addon} is unknown: the managed cluster has no lease {namespace}/{addon}; its agent has not \
+             started, or runs in another namespace"
         ),
         Some(cluster) => format!(
-            "Nobody can say how add-on {addon} fares: there is no lease {namespace}/{addon} on hosting cluster \
-             {cluster:?}; check that this is the cluster on which the agent of the managed cluster runs"
+            "The state of add-on {addon} is unknown: hosting cluster {cluster:?} has no lease {namespace}/{addon}; check that \
+             the agent of the managed cluster runs on this hosting cluster"
         ),
     }
 }
 
-/// Until when a renewal counts.
+/// The end of the grace period of a renewal.
 fn end_of(renewed: Timestamp) -> Timestamp {
     let seconds = u64::try_from(limits::LEASE_DURATION_SECONDS).unwrap_or(0);
     let grace = Duration::from_secs(seconds) * limits::LEASE_GRACE_FACTOR;
@@ -172,16 +179,16 @@ mod tests {
         testing::{Mock, not_found},
     };
 
-    const HERE: Place<'_> = Place { namespace: "default", hosting: None };
+    const HERE: InstallLocation<'_> = InstallLocation { namespace: "default", hosting: None };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     fn told(heartbeat: Heartbeat, now: i64) -> (&'static str, &'static str) {
-        let finding = finding("hello", &HERE, heartbeat, at(now));
-        assert_eq!(finding.type_, "Available");
-        (finding.status, finding.reason)
+        let condition = condition("hello", &HERE, heartbeat, at(now));
+        assert_eq!(condition.type_, "Available");
+        (condition.status, condition.reason)
     }
 
     #[test]
@@ -200,28 +207,28 @@ mod tests {
     #[test]
     fn without_a_lease_nobody_can_say_and_the_message_names_where_it_was_looked_for() {
         assert_eq!(told(Heartbeat::Missing, 0), ("Unknown", "ManagedClusterAddOnLeaseNotFound"));
-        let hosted = Place { namespace: "agents", hosting: Some("host1") };
-        let message = finding("hello", &hosted, Heartbeat::Missing, at(0)).message;
+        let hosted = InstallLocation { namespace: "agents", hosting: Some("host1") };
+        let message = condition("hello", &hosted, Heartbeat::Missing, at(0)).message;
         assert!(message.contains("agents/hello") && message.contains("\"host1\""), "{message}");
     }
 
     #[test]
     fn what_is_said_does_not_change_while_nothing_happens() {
         let renewed = Heartbeat::At(Some(at(1000)));
-        assert_eq!(finding("a", &HERE, renewed, at(1010)).message, finding("a", &HERE, renewed, at(1020)).message);
-        assert_eq!(finding("a", &HERE, renewed, at(2000)).message, finding("a", &HERE, renewed, at(2020)).message);
+        assert_eq!(condition("a", &HERE, renewed, at(1010)).message, condition("a", &HERE, renewed, at(1020)).message);
+        assert_eq!(condition("a", &HERE, renewed, at(2000)).message, condition("a", &HERE, renewed, at(2020)).message);
         // As of an agent whose clock is slow.
         let later = Heartbeat::At(Some(at(1060)));
-        assert_eq!(finding("a", &HERE, renewed, at(2000)).message, finding("a", &HERE, later, at(2060)).message);
+        assert_eq!(condition("a", &HERE, renewed, at(2000)).message, condition("a", &HERE, later, at(2060)).message);
     }
 
     /// What is asked of hub, managed and management cluster about the lease of an add-on that has none.
-    async fn asked_for(addon: &str, place: &Place<'_>) -> [Vec<String>; 3] {
+    async fn asked_for(addon: &str, location: &InstallLocation<'_>) -> [Vec<String>; 3] {
         let mocks: [Mock; 3] = std::array::from_fn(|_| Mock::answering(vec![not_found()]));
         let [hub, managed, management] = mocks.each_ref().map(|mock| Informers::new(mock.client(), Context::new()));
-        let sites = Sites { managed, management };
-        let health = AddOnHealth::new(hub.client().clone(), Cache::default(), sites, Arc::new(settings()));
-        assert_eq!(health.heartbeat(addon, place).await.unwrap(), Heartbeat::Missing);
+        let hosts = HostClusters { managed, management };
+        let health = AddOnHealth::new(hub.client().clone(), Cache::default(), hosts, Arc::new(settings()));
+        assert_eq!(health.heartbeat(addon, location).await.unwrap(), Heartbeat::Missing);
         mocks.map(|mock| mock.asked())
     }
 
@@ -232,7 +239,7 @@ mod tests {
     #[tokio::test]
     async fn a_lease_is_looked_for_where_the_agent_runs_and_then_on_the_hub() {
         assert_eq!(asked_for("hello", &HERE).await, [get("cluster1", "hello"), get("default", "hello"), vec![]]);
-        let hosted = Place { hosting: Some("host1"), ..HERE };
+        let hosted = InstallLocation { hosting: Some("host1"), ..HERE };
         assert_eq!(asked_for("hello", &hosted).await, [get("cluster1", "hello"), vec![], get("default", "hello")]);
     }
 
@@ -249,8 +256,8 @@ mod tests {
             let status = ManagedClusterAddOnStatus { health_check, ..ManagedClusterAddOnStatus::default() };
             ManagedClusterAddOn { status: Some(status), ..ManagedClusterAddOn::default() }
         };
-        assert!(looked_for(&ManagedClusterAddOn::default()).is_some(), "it is how health is told by default");
-        assert!(looked_for(&with(None)).is_some() && looked_for(&with(Some("Lease"))).is_some());
-        assert!(looked_for(&with(Some("Customized"))).is_none() && looked_for(&with(Some("Other"))).is_none());
+        assert!(lease_location(&ManagedClusterAddOn::default()).is_some(), "it is how health is told by default");
+        assert!(lease_location(&with(None)).is_some() && lease_location(&with(Some("Lease"))).is_some());
+        assert!(lease_location(&with(Some("Customized"))).is_none() && lease_location(&with(Some("Other"))).is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! What the agent does for the add-ons of its cluster: each gets identities of its own on the hub, and the hub hears
-//! whether it is alive.
+//! Registration and health of the cluster's add-ons: each gets its own identities on the hub, and the agent reports whether it
+//! is available.
 //!
 //! ```text
 //!  ManagedClusterAddOn ──registrations──> certificate, one each ──CSR──> hub ──issued──> Secret of the add-on's agent
@@ -9,19 +9,19 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `registrations` | starts and stops one certificate per registration, deletes the secrets of those that go |
-//! | `running` | which certificates are looked after, and what came of them |
-//! | `target` | which certificates an add-on wants, and where they are kept |
-//! | `health` | says by the add-on's lease whether it is available |
+//! | `registrations` | starts and stops one certificate controller per registration, deletes the secrets of removed ones |
+//! | `certificates` | the running certificate controllers, and their outcomes |
+//! | `target` | the desired certificates of an add-on, and where they are kept |
+//! | `health` | reports by the add-on's lease whether it is available |
 //!
-//! A hub may have no add-ons at all: until it serves the kind, the agent asks from time to time and does nothing else.
-//! On the clusters of the add-ons' agents nothing is watched but the secrets of the registrations there are.
+//! A hub may not serve add-ons at all: until it does, the agent only polls for the kind. On the clusters of the add-ons' agents
+//! nothing is watched but the secrets of existing registrations.
 
+mod certificates;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod health;
 mod registrations;
-mod running;
 mod target;
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
@@ -32,95 +32,95 @@ use ocm_runtime::{Cache, Context, Informers, ObjectKey, error::chain, informer::
 use tokio::sync::watch as signal;
 use tracing::{Instrument as _, Span, debug, info, warn};
 
-use self::{health::AddOnHealth, registrations::Registrations, target::Site};
+use self::{health::AddOnHealth, registrations::Registrations, target::Host};
 use super::{certificate::Requests, lease::is_accepted, list_one};
 
 /// How many add-ons are set up at a time.
 const WORKERS: usize = 4;
-/// The waits between two questions whether the hub has add-ons.
+/// The back-off while the hub does not serve add-ons.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A pause this long means that it is worth saying why there are no add-ons.
+/// With this back-off, the reason is logged.
 const WORTH_SAYING: Duration = Duration::from_secs(8);
 
-/// What the controllers of add-ons need to know.
+/// Settings of the controllers of add-ons.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) cluster: String,
-    /// The agent's own secrets, which no add-on may have.
+    /// The agent's own secrets, which no add-on may use.
     pub(crate) own_secrets: Vec<ObjectKey>,
     /// The kubeconfig for the hub that add-ons get; it names certificate and key as files beside it.
     pub(crate) kubeconfig: String,
     /// The life time to ask for in certificates, in seconds; `None` leaves it to the hub.
     pub(crate) certificate_seconds: Option<i32>,
-    /// How often leases are looked at.
+    /// How often leases are polled.
     pub(crate) lease_period: Duration,
 }
 
 /// The clusters on which the agents of add-ons run.
 #[derive(Clone)]
-pub(crate) struct Sites {
+pub(crate) struct HostClusters {
     pub(crate) managed: Informers,
     /// The cluster that this agent runs on.
     pub(crate) management: Informers,
 }
 
-impl Sites {
-    fn watches(&self, site: Site) -> &Informers {
-        match site {
-            Site::Managed => &self.managed,
-            Site::Management => &self.management,
+impl HostClusters {
+    fn informers(&self, host: Host) -> &Informers {
+        match host {
+            Host::Managed => &self.managed,
+            Host::Management => &self.management,
         }
     }
 
-    fn client(&self, site: Site) -> &Client {
-        self.watches(site).client()
+    fn client(&self, host: Host) -> &Client {
+        self.informers(host).client()
     }
 }
 
-/// Starts the controllers as soon as the hub has let the cluster in and serves add-ons; they end with `context`.
-pub(crate) fn start(context: &Context, hub: &Informers, sites: Sites, settings: Settings) {
+/// Starts the controllers as soon as the hub has accepted the cluster and serves add-ons; they end with `context`.
+pub(crate) fn start(context: &Context, hub: &Informers, hosts: HostClusters, settings: Settings) {
     let (part, hub) = (context.clone(), hub.clone());
     let starting = async move {
         accepted(&hub.all(WatchFilter::named(&settings.cluster))).await;
         served(&hub, &settings.cluster).await;
-        run(&part, &hub, sites, settings);
+        run(&part, &hub, hosts, settings);
     };
     context.spawn(starting.instrument(Span::current()));
 }
 
-fn run(context: &Context, hub: &Informers, sites: Sites, settings: Settings) {
+fn run(context: &Context, hub: &Informers, hosts: HostClusters, settings: Settings) {
     let addons: Cache<ManagedClusterAddOn> = hub.namespaced(&settings.cluster, WatchFilter::all());
     let (requests, settings) = (Requests::of(hub, &settings.cluster), Arc::new(settings));
-    context.run(AddOnHealth::new(hub.client().clone(), addons.clone(), sites.clone(), settings.clone()), WORKERS);
-    context.run(Registrations::new(context, requests, addons, sites, settings), WORKERS);
+    context.run(AddOnHealth::new(hub.client().clone(), addons.clone(), hosts.clone(), settings.clone()), WORKERS);
+    context.run(Registrations::new(context, requests, addons, hosts, settings), WORKERS);
 }
 
-/// Waits until the hub has let the cluster in: before, the agent has no right to look at add-ons.
+/// Waits until the hub has accepted the cluster: before, the agent has no permission to read add-ons.
 async fn accepted(clusters: &Cache<ManagedCluster>) {
     let (tell, mut told) = signal::channel(());
     clusters.subscribe(move |change| match is_accepted(change.object()) {
-        // Nobody hears it any more when the agent has ended meanwhile.
+        // There is no receiver if the agent has ended in the meantime.
         true => {
             tell.send_replace(());
             ControlFlow::Break(())
         }
         false => ControlFlow::Continue(()),
     });
-    // An error says that the subscriber is gone: it has told, and broken off.
+    // An error means that the subscriber was dropped: it has sent, and unsubscribed.
     let _ = told.changed().await;
 }
 
-/// Waits until the hub lets the agent list add-ons. Their CRD may be installed later, or never.
+/// Waits until the agent can list add-ons on the hub. Their CRD may be installed later, or never.
 async fn served(hub: &Informers, cluster: &str) {
     let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client().clone(), cluster);
     let mut pause = FIRST_PAUSE;
     while let Err(error) = list_one(&addons).await {
         let text = chain(&error);
         if !error.is_not_found() && !error.is_denied() {
-            warn!(error = text, retry_in = ?pause, "cannot find out whether the hub has add-ons, trying again");
+            warn!(error = text, retry_in = ?pause, "cannot check whether the hub serves add-ons, retrying");
         } else if pause == WORTH_SAYING {
-            info!(error = text, "no add-ons: the hub does not know them or does not let the agent list them");
+            info!(error = text, "no add-ons: the hub does not serve them, or the agent may not list them");
         } else {
             debug!(error = text, "no add-ons yet");
         }

@@ -1,8 +1,8 @@
-//! Starts and stops one certificate per registration of an add-on.
+//! Starts and stops one certificate controller per registration of an add-on.
 //!
-//! A registration that goes, or changes in any way, takes its secret with it; so does an add-on once it is gone. While an
-//! add-on is being deleted everything stays, since its agent may have to clean up on the hub. What goes while the agent is
-//! down leaves its secret behind, as with OCM: nothing about a secret says whose it was.
+//! The secret of a registration is deleted when the registration is removed or changed, and when the add-on has been deleted.
+//! While an add-on is being deleted nothing changes, since its agent may have to clean up on the hub. A registration that is
+//! removed while the agent is not running leaves its secret behind, as in OCM: a secret does not record its owner.
 
 use std::sync::Arc;
 
@@ -17,22 +17,24 @@ use ocm_runtime::{
 use tracing::{info, info_span};
 
 use super::{
-    Settings, Sites,
-    running::{Running, Started},
-    target::{Due, Target},
+    HostClusters, Settings,
+    certificates::{CertificateSet, Started},
+    target::{Desired, Target},
 };
-use crate::registration::certificate::{self, Certificate, Reporting, Requests};
+use crate::registration::certificate::{self, Certificate, Reporter, Requests};
 
-/// What can go wrong while an add-on's certificates are set up.
+/// An error while an add-on's certificates are set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RegistrationError {
-    /// An API server did not do what it was asked to.
+    /// A request failed.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
-    /// The watch has lost the add-on, which is no reason to take its credentials away.
-    #[error("the agent's watch has lost ManagedClusterAddOn {0}, which is still on the hub: its credentials stay")]
+    /// The add-on is not in the cache but on the hub: its credentials are not deleted.
+    #[error(
+        "ManagedClusterAddOn {0} is missing in the agent's cache but still exists on the hub: its credentials are kept"
+    )]
     NotGone(ObjectKey),
-    /// The hub does not keep how the add-on's agent is to log in.
+    /// The hub's CRD drops the registration driver.
     #[error(
         "the hub drops status.kubeClientDriver of ManagedClusterAddOn {0}, so the add-on gets no certificate: bring the \
          CRDs of the hub up to date"
@@ -50,21 +52,21 @@ impl Classified for RegistrationError {
     }
 }
 
-/// Starts and stops certificates.
+/// Starts and stops certificate controllers.
 pub(super) struct Registrations {
     context: Context,
     requests: Requests,
     addons: Cache<ManagedClusterAddOn>,
-    sites: Sites,
+    hosts: HostClusters,
     settings: Arc<Settings>,
-    running: Running,
+    certificates: CertificateSet,
 }
 
-/// What a decision depends on.
+/// The input of `plan`.
 pub(super) struct Observed {
     key: ObjectKey,
     addon: Option<Arc<ManagedClusterAddOn>>,
-    due: Due,
+    desired: Desired,
     started: Vec<Started>,
 }
 
@@ -72,12 +74,12 @@ pub(super) struct Observed {
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan {
     Nothing,
-    /// Say in its status how its agent is to log in.
+    /// Set the registration driver in its status.
     SetDriver,
     Change(Changes),
 }
 
-/// First stop some and delete their secrets, then start others.
+/// First stop these and delete their secrets, then start those.
 #[derive(Debug, PartialEq)]
 pub(super) struct Changes {
     stop: Vec<Target>,
@@ -91,10 +93,10 @@ impl Registrations {
         context: &Context,
         requests: Requests,
         addons: Cache<ManagedClusterAddOn>,
-        sites: Sites,
+        hosts: HostClusters,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { context: context.clone(), requests, addons, sites, settings, running: Running::default() }
+        Self { context: context.clone(), requests, addons, hosts, settings, certificates: CertificateSet::default() }
     }
 
     fn addons_on_hub(&self) -> Api<ManagedClusterAddOn> {
@@ -107,13 +109,13 @@ impl Registrations {
         let Some(patched) = found(write::patch_status(&self.addons_on_hub(), addon, &new).await)?.flatten() else {
             return Ok(());
         };
-        let is_dropped = self.settings.due(&patched) == Due::Driver;
+        let is_dropped = self.settings.desired(&patched) == Desired::Driver;
         self.addons.record_write(patched);
         if is_dropped { Err(RegistrationError::DriverDropped(ObjectKey::of(addon))) } else { Ok(()) }
     }
 
-    /// Credentials are only taken away when the hub says so itself: a watch also leaves out what it cannot read.
-    async fn make_sure_it_is_gone(&self, key: &ObjectKey) -> Result<(), RegistrationError> {
+    /// Credentials are deleted only after a live read: the cache also lacks objects that it cannot parse.
+    async fn check_deleted(&self, key: &ObjectKey) -> Result<(), RegistrationError> {
         match write::get(&self.addons_on_hub(), &key.name).await? {
             Some(_) => Err(RegistrationError::NotGone(key.clone())),
             None => Ok(()),
@@ -123,9 +125,9 @@ impl Registrations {
     async fn change(&self, observed: &Observed, change: Changes) -> Result<(), RegistrationError> {
         let key = &observed.key;
         if observed.addon.is_none() && !change.stop.is_empty() {
-            self.make_sure_it_is_gone(key).await?;
+            self.check_deleted(key).await?;
         }
-        self.running.refuse(key, change.refused.map(certificate::failed));
+        self.certificates.refuse(key, change.refused.map(certificate::failed));
         for target in change.stop {
             self.stop(key, &target).await?;
         }
@@ -135,26 +137,26 @@ impl Registrations {
         Ok(())
     }
 
-    /// What is stopped is forgotten only when its secret is deleted.
+    /// A stopped certificate stays recorded until its secret is deleted.
     async fn stop(&self, key: &ObjectKey, target: &Target) -> Result<(), RegistrationError> {
-        if let Some(context) = self.running.unwant(key, target) {
+        if let Some(context) = self.certificates.mark_removed(key, target) {
             context.stop().await;
         }
-        let secret = &target.wanted.secret;
-        let secrets = Api::namespaced(self.sites.client(target.site).clone(), &secret.namespace);
+        let secret = &target.certificate.secret;
+        let secrets = Api::namespaced(self.hosts.client(target.host).clone(), &secret.namespace);
         write::delete(&secrets, &named(secret)).await?;
-        info!(addon = key.name, %secret, "deleted the secret of a registration that is no longer there");
-        self.running.forget(key, target);
+        info!(addon = key.name, %secret, "deleted the secret of a removed registration");
+        self.certificates.forget(key, target);
         Ok(())
     }
 
     fn start(&self, key: &ObjectKey, target: Target) {
-        let (context, site, wanted) = (self.context.child(), target.site, target.wanted.clone());
-        let outcomes = self.running.start(key, target, context.clone());
+        let (context, host, certificate) = (self.context.child(), target.host, target.certificate.clone());
+        let outcomes = self.certificates.start(key, target, context.clone());
         info_span!("addon", name = key.name).in_scope(|| {
-            let keeper = self.sites.watches(site).part(context.clone());
-            let reporting = Reporting::AddOn(self.addons.clone(), outcomes);
-            context.run(Certificate::new(self.requests.clone(), &keeper, wanted, reporting), 1);
+            let keeper = self.hosts.informers(host).part(context.clone());
+            let reporter = Reporter::AddOn(self.addons.clone(), outcomes);
+            context.run(Certificate::new(self.requests.clone(), &keeper, certificate, reporter), 1);
         });
     }
 }
@@ -177,7 +179,7 @@ impl Controller for Registrations {
         let settings = self.settings.clone();
         builder.watches(&self.addons, move |change| {
             let matters = match change {
-                Change::Updated { old, new } => settings.due(old) != settings.due(new),
+                Change::Updated { old, new } => settings.desired(old) != settings.desired(new),
                 Change::Added(_) | Change::Deleted(_) => true,
             };
             matters.then(|| ObjectKey::of(change.object().as_ref()))
@@ -186,18 +188,18 @@ impl Controller for Registrations {
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, RegistrationError> {
         let addon = self.addons.get(key);
-        let nothing = || Due::Certificates { targets: Vec::new(), refused: None };
-        let due = addon.as_ref().map_or_else(nothing, |addon| self.settings.due(addon));
-        Ok(Some(Observed { key: key.clone(), addon, due, started: self.running.started(key) }))
+        let nothing = || Desired::Certificates { targets: Vec::new(), refused: None };
+        let desired = addon.as_ref().map_or_else(nothing, |addon| self.settings.desired(addon));
+        Ok(Some(Observed { key: key.clone(), addon, desired, started: self.certificates.started(key) }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
-        match &observed.due {
-            // What an agent that is new here has to take up from its predecessor.
-            Due::Stay { targets } if observed.started.is_empty() => changes(&[], targets, None),
-            Due::Stay { .. } => Plan::Nothing,
-            Due::Driver => Plan::SetDriver,
-            Due::Certificates { targets, refused } => changes(&observed.started, targets, refused.clone()),
+        match &observed.desired {
+            // After a restart: certificates of the previous process are renewed as well.
+            Desired::Unchanged { targets } if observed.started.is_empty() => changes(&[], targets, None),
+            Desired::Unchanged { .. } => Plan::Nothing,
+            Desired::Driver => Plan::SetDriver,
+            Desired::Certificates { targets, refused } => changes(&observed.started, targets, refused.clone()),
         }
     }
 
@@ -209,19 +211,20 @@ impl Controller for Registrations {
         }
     }
 
-    /// Says what went wrong with one of the certificates, and that nothing does any more.
+    /// Reports a failure of one of the certificates, and its end.
     async fn report(&self, observed: &Observed, (): (), now: Timestamp) -> Result<Requeue, RegistrationError> {
         let key = &observed.key;
-        let is_news = |verdict: &NewCondition| verdict.status != "True" || certificate::is_in_doubt(&self.addons, key);
-        if let Some(verdict) = self.running.verdict(key).filter(is_news) {
-            certificate::set_condition(&self.addons_on_hub(), &self.addons, key, verdict, now).await?;
+        let is_new =
+            |condition: &NewCondition| condition.status != "True" || certificate::needs_condition(&self.addons, key);
+        if let Some(condition) = self.certificates.condition(key).filter(is_new) {
+            certificate::set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await?;
         }
         Ok(Requeue::OnChange)
     }
 }
 
 fn changes(started: &[Started], targets: &[Target], refused: Option<String>) -> Plan {
-    let fits = |one: &&Started| one.wanted && targets.contains(&one.target);
+    let fits = |one: &&Started| one.desired && targets.contains(&one.target);
     let (stay, stop): (Vec<_>, Vec<_>) = started.iter().partition(fits);
     let start = targets.iter().filter(|target| !stay.iter().any(|one| one.target == **target));
     let (start, stop) = (start.cloned().collect(), stop.into_iter().map(|one| one.target.clone()).collect());

@@ -1,4 +1,4 @@
-//! Which certificates an add-on wants, and where they are to be kept. Pure.
+//! The desired certificates of an add-on, and where they are kept. Pure.
 
 use ocm_api::{
     addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn, ManagedClusterAddOnStatus, RegistrationConfig, Subject},
@@ -10,26 +10,26 @@ use ocm_apimachinery::labels::{is_dns_name, is_value};
 use ocm_runtime::{ObjectKey, pki, write};
 
 use super::Settings;
-use crate::{agent::names::label_fault, registration::certificate::Wanted};
+use crate::{agent::names::label_fault, registration::certificate::DesiredCertificate};
 
 /// A cluster on which agents of add-ons run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Site {
+pub(super) enum Host {
     Managed,
-    /// The one that this agent runs on too.
+    /// The cluster that this agent runs on.
     Management,
 }
 
 /// Where the agent of an add-on runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct InstallLocation<'a> {
     pub(super) namespace: &'a str,
-    /// The cluster that hosts it, when that is not the managed one.
+    /// The hosting cluster, if it is not the managed one.
     pub(super) hosting: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
-    /// As the add-on's manager has found, else as the add-on asks for, else where add-ons are by default.
+impl<'a> InstallLocation<'a> {
+    /// From the status, else from the spec or annotation, else the default.
     pub(super) fn of(addon: &'a ManagedClusterAddOn) -> Self {
         let status = addon.status.as_ref().and_then(|status| status.namespace.as_deref());
         let spec = addon.spec.install_namespace.as_deref();
@@ -41,12 +41,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn site(&self) -> Site {
-        if self.hosting.is_some() { Site::Management } else { Site::Managed }
+    pub(super) fn host(&self) -> Host {
+        if self.hosting.is_some() { Host::Management } else { Host::Managed }
     }
 
-    /// What keeps the namespace from being one. Whoever can write the add-on's status chooses it, and it becomes part of
-    /// the paths that this agent asks for.
+    /// Why the namespace's name is invalid. It comes from the add-on's status, and becomes part of request paths.
     pub(super) fn fault(&self) -> Option<&'static str> {
         label_fault(self.namespace)
     }
@@ -56,54 +55,62 @@ fn annotation<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a str> 
     addon.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// A certificate and the cluster that keeps it.
+/// A certificate and the cluster on which it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    pub(super) site: Site,
-    pub(super) wanted: Wanted,
+    pub(super) host: Host,
+    pub(super) certificate: DesiredCertificate,
 }
 
-/// What the agent owes to an add-on.
+/// The desired state of an add-on's certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Due {
-    /// What there is stays, so that the add-on can clean up: it is being deleted.
-    Stay {
-        /// What it had when the deletion began, unless its manager has changed that since.
+pub(super) enum Desired {
+    /// The add-on is being deleted: nothing changes, so that it can clean up.
+    Unchanged {
+        /// The certificates that it had when the deletion began, unless its manager has changed them since.
         targets: Vec<Target>,
     },
-    /// Its status is to say first how its agent is to log in.
+    /// The registration driver must be set in its status first.
     Driver,
     /// These certificates, and no others.
     Certificates {
         targets: Vec<Target>,
-        /// Why one of its registrations gets none.
+        /// Why one of its registrations gets no certificate.
         refused: Option<String>,
     },
 }
 
 impl Settings {
-    /// What the agent owes to an add-on.
-    pub(super) fn due(&self, addon: &ManagedClusterAddOn) -> Due {
+    /// The desired state of an add-on's certificates.
+    pub(super) fn desired(&self, addon: &ManagedClusterAddOn) -> Desired {
         let status = addon.status.as_ref();
         if status.is_some_and(lacks_driver) {
-            return if write::is_deleting(addon) { Due::Stay { targets: Vec::new() } } else { Due::Driver };
+            return if write::is_deleting(addon) {
+                Desired::Unchanged { targets: Vec::new() }
+            } else {
+                Desired::Driver
+            };
         }
         let registrations = status.map(|status| status.registrations.as_slice()).unwrap_or_default();
         let (targets, refused) = self.certificates(addon, registrations);
-        if write::is_deleting(addon) { Due::Stay { targets } } else { Due::Certificates { targets, refused } }
+        if write::is_deleting(addon) {
+            Desired::Unchanged { targets }
+        } else {
+            Desired::Certificates { targets, refused }
+        }
     }
 
-    /// Those that there are to be, and why one is not.
+    /// The desired certificates, and why a registration gets none.
     fn certificates(
         &self,
         addon: &ManagedClusterAddOn,
         registrations: &[RegistrationConfig],
     ) -> (Vec<Target>, Option<String>) {
-        let place = Place::of(addon);
+        let location = InstallLocation::of(addon);
         let (mut targets, mut refused) = (Vec::new(), None);
         for registration in registrations.iter().filter(|registration| !registration.signer_name.is_empty()) {
-            let target = self.target(addon, &place, registration);
-            match self.refusal(&place, &targets, &target) {
+            let target = self.target(addon, &location, registration);
+            match self.refusal(&location, &targets, &target) {
                 Some(cause) => refused = refused.or(Some(cause)),
                 None => targets.push(target),
             }
@@ -111,7 +118,12 @@ impl Settings {
         (targets, refused)
     }
 
-    fn target(&self, addon: &ManagedClusterAddOn, place: &Place<'_>, registration: &RegistrationConfig) -> Target {
+    fn target(
+        &self,
+        addon: &ManagedClusterAddOn,
+        location: &InstallLocation<'_>,
+        registration: &RegistrationConfig,
+    ) -> Target {
         let name = addon.metadata.name.clone().unwrap_or_default();
         let signer = registration.signer_name.clone();
         let secret = match is_kube_client(registration) {
@@ -119,19 +131,19 @@ impl Settings {
             false => secrets::addon_client_certificate(&name, &signer),
         };
         let kubeconfig = is_kube_client(registration).then(|| (KEY_KUBECONFIG, self.kubeconfig.clone()));
-        let wanted = Wanted {
+        let certificate = DesiredCertificate {
             cluster: self.cluster.clone(),
             subject: self.subject(&name, registration),
             addon: Some(name),
             signer,
             expiration_seconds: self.certificate_seconds,
-            secret: ObjectKey::new(place.namespace, secret),
-            beside: [(KEY_CLUSTER_NAME, self.cluster.clone())].into_iter().chain(kubeconfig).collect(),
+            secret: ObjectKey::new(location.namespace, secret),
+            additional_data: [(KEY_CLUSTER_NAME, self.cluster.clone())].into_iter().chain(kubeconfig).collect(),
         };
-        Target { site: place.site(), wanted }
+        Target { host: location.host(), certificate }
     }
 
-    /// What the registration leaves open is the add-on's own user and, for the hub's API server, its group.
+    /// The user defaults to the add-on's own, and for the hub's API server the group does.
     fn subject(&self, addon: &str, registration: &RegistrationConfig) -> pki::Subject {
         let Subject { user, groups, organization_units } = registration.subject.clone().unwrap_or_default();
         let group = || vec![identities::addon_group(&self.cluster, addon)];
@@ -146,10 +158,10 @@ impl Settings {
     }
 
     /// Why a registration gets no certificate.
-    fn refusal(&self, place: &Place<'_>, others: &[Target], target: &Target) -> Option<String> {
-        let Wanted { secret, signer, addon, .. } = &target.wanted;
-        if let Some(fault) = place.fault() {
-            return Some(format!("The add-on gets no certificate: its namespace {:?} {fault}", place.namespace));
+    fn refusal(&self, location: &InstallLocation<'_>, others: &[Target], target: &Target) -> Option<String> {
+        let DesiredCertificate { secret, signer, addon, .. } = &target.certificate;
+        if let Some(fault) = location.fault() {
+            return Some(format!("The add-on gets no certificate: its namespace {:?} {fault}", location.namespace));
         }
         if !addon.as_deref().is_some_and(is_value) {
             return Some(
@@ -171,7 +183,7 @@ impl Settings {
                  agent's own; install the add-on in another namespace"
             ));
         }
-        let taken = others.iter().any(|other| other.wanted.secret == *secret);
+        let taken = others.iter().any(|other| other.certificate.secret == *secret);
         taken.then(|| {
             format!(
                 "status.registrations asks for signer {signer} more than once: only the first one gets a certificate, \

@@ -1,4 +1,4 @@
-//! The request on the hub, and what it is answered.
+//! The certificate signing request on the hub, and its outcome.
 
 use k8s_openapi::{
     ByteString,
@@ -14,34 +14,36 @@ use ocm_runtime::{
     pki::{PrivateKey, RequestError},
 };
 
-use super::wanted::{Wanted, party};
+use super::desired::{DesiredCertificate, party};
 
-/// The request for what is wanted.
-pub(super) fn request(wanted: &Wanted, key: &PrivateKey) -> Result<CertificateSigningRequest, RequestError> {
-    let request = key.request_with_names(&wanted.subject, &wanted.dns_names())?;
+/// The request for the desired certificate.
+pub(super) fn request(
+    desired: &DesiredCertificate,
+    key: &PrivateKey,
+) -> Result<CertificateSigningRequest, RequestError> {
+    let request = key.request_with_names(&desired.subject, &desired.dns_names())?;
     Ok(CertificateSigningRequest {
         metadata: ObjectMeta {
-            generate_name: Some(wanted.generate_name()),
-            labels: Some(wanted.labels()),
+            generate_name: Some(desired.generate_name()),
+            labels: Some(desired.labels()),
             ..ObjectMeta::default()
         },
         spec: CertificateSigningRequestSpec {
             request: ByteString(request.into_bytes()),
-            signer_name: wanted.signer.clone(),
+            signer_name: desired.signer.clone(),
             usages: Some(signers::CLIENT_USAGES.map(str::to_owned).to_vec()),
-            expiration_seconds: wanted.expiration_seconds,
+            expiration_seconds: desired.expiration_seconds,
             ..CertificateSigningRequestSpec::default()
         },
         status: None,
     })
 }
 
-/// What the hub says to a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer<'a> {
     NotYet,
-    /// Denied, or approved but not to be signed: it stays so until somebody deletes the request. With
-    /// what was said about it.
+    /// Denied, or approved but not signed, with the message: final until the request is deleted.
     No(&'a str),
     Issued(&'a [u8]),
 }
@@ -70,12 +72,12 @@ pub(crate) struct Requests {
     /// The agent on the hub.
     pub(crate) hub: Client,
     pub(super) cache: Cache<CertificateSigningRequest>,
-    /// The add-on that each is for.
+    /// The add-on of each request.
     parties: View<Option<String>>,
 }
 
 impl Requests {
-    /// Those of `cluster`.
+    /// The requests of `cluster`.
     pub(crate) fn of(hub: &Informers, cluster: &str) -> Self {
         let cache = hub.all(WatchFilter::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)));
         let parties = cache.view(|request| Some(party(request).map(str::to_owned)));
@@ -86,8 +88,8 @@ impl Requests {
         Api::all(self.hub.clone())
     }
 
-    /// How many there are of the same party.
-    pub(super) fn count(&self, wanted: &Wanted) -> usize {
-        self.parties.read(|parties| parties.values().filter(|party| **party == wanted.addon).count())
+    /// How many requests the hub has of the same cluster or add-on.
+    pub(super) fn count(&self, desired: &DesiredCertificate) -> usize {
+        self.parties.read(|parties| parties.values().filter(|party| **party == desired.addon).count())
     }
 }

@@ -1,22 +1,22 @@
 //! Gets a client certificate from the hub, renews it, and keeps it in a Secret: the agent's own, or one of an add-on.
 //!
 //! ```text
-//!            no valid certificate, other content wanted beside it, or a fifth of its life left
+//!            no valid certificate, other data desired beside it, or a fifth of its life left
 //!   Idle ──────────────────────────────> CSR on the hub ──> Pending
 //!    ^                                                        │ approved and issued
 //!    └── Secret written <── Issued <──────────────────────────┘
 //! ```
 //!
-//! The state lives in memory only, and so does a new private key until the Secret holds it. The
-//! agent follows the one request it made itself; others of the cluster, or of the add-on, only count towards the limit.
-//! After the bootstrap the outcome is a condition of the ManagedCluster or ManagedClusterAddOn, kept until it is written.
+//! The state is in memory only, and so is a new private key until the Secret holds it. The agent follows only the request that
+//! it created itself; others of the cluster, or of the add-on, count towards the limit. After the bootstrap, the outcome is
+//! reported in a condition of the ManagedCluster or ManagedClusterAddOn, and kept in memory until it is written.
 
 mod csr;
+mod desired;
 mod outcomes;
 mod plan;
 mod report;
 mod secret;
-mod wanted;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -37,26 +37,26 @@ use tracing::{info, warn};
 
 pub(crate) use self::{
     csr::Requests,
+    desired::DesiredCertificate,
     outcomes::Outcomes,
     plan::{Cause, Credentials, Observed, Pending, Plan, State},
-    report::{Reporting, failed, is_in_doubt, set_condition},
-    wanted::Wanted,
+    report::{Reporter, failed, needs_condition, set_condition},
 };
 
-/// How often it looks at everything even if nothing changes.
+/// The resync period.
 const RESYNC: Duration = Duration::from_secs(300);
 
-/// What can go wrong on the way to a certificate.
+/// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The key or the request could not be made.
+    /// The key or the request could not be created.
     #[error("failed to make a certificate signing request")]
     Request(#[from] RequestError),
-    /// An API server did not do what it was asked to.
+    /// A request failed.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
-    /// The request came to nothing.
-    #[error("{0}; asking for another certificate")]
+    /// The certificate signing request did not yield a certificate.
+    #[error("{0}; requesting another certificate")]
     Restart(Cause),
 }
 
@@ -70,38 +70,38 @@ impl Classified for CertificateError {
     }
 }
 
-/// Keeps the certificate.
+/// Requests the certificate, renews it and keeps it in its secret.
 pub(crate) struct Certificate {
-    wanted: Arc<Wanted>,
+    desired: Arc<DesiredCertificate>,
     requests: Requests,
     keeper: Client,
     secrets: Cache<Secret>,
-    reporting: Reporting,
+    reporter: Reporter,
     state: Mutex<State>,
-    /// The secret as created, until the watch brings it.
+    /// The secret as created, until the informer delivers it.
     created: Arc<Mutex<Option<Arc<Secret>>>>,
-    /// What is still to be said in the condition.
+    /// The condition that is not written yet.
     unreported: Mutex<Option<NewCondition>>,
 }
 
-/// What came of a plan.
+/// The outcome of `apply`.
 pub(crate) struct Applied {
-    finding: Option<NewCondition>,
+    condition: Option<NewCondition>,
     failure: Option<CertificateError>,
     next: Requeue,
 }
 
 impl Applied {
-    fn done(finding: NewCondition) -> Self {
-        Self { finding: Some(finding), failure: None, next: Requeue::OnChange }
+    fn done(condition: NewCondition) -> Self {
+        Self { condition: Some(condition), failure: None, next: Requeue::OnChange }
     }
 
-    fn failed(finding: NewCondition, failure: CertificateError) -> Self {
-        Self { finding: Some(finding), failure: Some(failure), next: Requeue::OnChange }
+    fn failed(condition: NewCondition, failure: CertificateError) -> Self {
+        Self { condition: Some(condition), failure: Some(failure), next: Requeue::OnChange }
     }
 
     fn waiting(next: Requeue) -> Self {
-        Self { finding: None, failure: None, next }
+        Self { condition: None, failure: None, next }
     }
 }
 
@@ -109,20 +109,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A secret, by itself.
+/// An informer for one secret.
 pub(crate) fn secret_at(watches: &Informers, key: &ObjectKey) -> Cache<Secret> {
     watches.namespaced(&key.namespace, WatchFilter::named(&key.name))
 }
 
 impl Certificate {
-    /// The secret is kept on the cluster that `keeper` watches.
-    pub(crate) fn new(requests: Requests, keeper: &Informers, wanted: Wanted, reporting: Reporting) -> Self {
+    /// The secret is on the cluster of `keeper`.
+    pub(crate) fn new(requests: Requests, keeper: &Informers, desired: DesiredCertificate, reporter: Reporter) -> Self {
         Self {
             requests,
             keeper: keeper.client().clone(),
-            secrets: secret_at(keeper, &wanted.secret),
-            wanted: Arc::new(wanted),
-            reporting,
+            secrets: secret_at(keeper, &desired.secret),
+            desired: Arc::new(desired),
+            reporter,
             state: Mutex::default(),
             created: Arc::default(),
             unreported: Mutex::default(),
@@ -138,10 +138,10 @@ impl Certificate {
     }
 
     fn secret(&self) -> Option<Arc<Secret>> {
-        self.secrets.get(&self.wanted.secret).or_else(|| lock(&self.created).clone())
+        self.secrets.get(&self.desired.secret).or_else(|| lock(&self.created).clone())
     }
 
-    /// The pending request; read from the hub when the watch has not brought it yet.
+    /// The pending request, read live if it is not in the cache yet.
     async fn pending_request(&self) -> Result<Option<Arc<CertificateSigningRequest>>, CertificateError> {
         let Some(name) = self.state().pending_name() else { return Ok(None) };
         match self.requests.cache.named(&name) {
@@ -153,23 +153,23 @@ impl Certificate {
     async fn request(&self) -> Applied {
         match self.create_request().await {
             Ok(pending) => {
-                let approval = self.wanted.approval();
-                info!(request = pending.name, "asked the hub for a certificate; {approval}");
+                let approval = self.desired.approval();
+                info!(request = pending.name, "requested a certificate from the hub; {approval}");
                 *self.state() = State::Pending(pending);
                 Applied::waiting(Requeue::OnChange)
             }
-            Err(error) => Applied::failed(report::create_failed(&self.wanted, &error), error),
+            Err(error) => Applied::failed(report::create_failed(&self.desired, &error), error),
         }
     }
 
     async fn create_request(&self) -> Result<Pending, CertificateError> {
         let key = PrivateKey::generate();
-        let request = csr::request(&self.wanted, &key)?;
+        let request = csr::request(&self.desired, &key)?;
         let created = write::create(&self.requests.api(), &request).await?;
         Ok(Pending { name: created.metadata.name.unwrap_or_default(), key: key.to_pem()? })
     }
 
-    /// The certificate stays in memory until the secret holds it: a failure costs no new request.
+    /// The certificate stays in memory until the secret holds it, so a failure takes no new request.
     async fn save(&self, credentials: Credentials) -> Result<Applied, CertificateError> {
         *self.state() = State::Issued(credentials.clone());
         match self.save_secret(&credentials).await {
@@ -177,25 +177,25 @@ impl Certificate {
                 *lock(&self.created) = Some(Arc::new(saved.clone()));
                 self.secrets.record_write(saved);
                 *self.state() = State::Idle;
-                info!(secret = %self.wanted.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
-                Ok(Applied::done(report::rotated(&self.wanted, &credentials.bundle)))
+                info!(secret = %self.desired.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
+                Ok(Applied::done(report::rotated(&self.desired, &credentials.bundle)))
             }
             Err(error) if error.class() == Class::Conflict => Err(error),
-            Err(error) => Ok(Applied::failed(report::save_failed(&self.wanted, &error), error)),
+            Err(error) => Ok(Applied::failed(report::save_failed(&self.desired, &error), error)),
         }
     }
 
     async fn save_secret(&self, credentials: &Credentials) -> Result<Secret, CertificateError> {
-        let key = &self.wanted.secret;
+        let key = &self.desired.secret;
         let secrets = Api::namespaced(self.keeper.clone(), &key.namespace);
-        let data = self.wanted.secret_data(credentials);
+        let data = self.desired.secret_data(credentials);
         Ok(secret::save(&secrets, key, self.secret().as_deref(), &data).await?)
     }
 
-    /// Writes what is to be said.
+    /// Writes the condition that is not written yet.
     async fn write_condition(&self, now: Timestamp) -> Result<(), CertificateError> {
-        let Some(finding) = self.unreported().clone() else { return Ok(()) };
-        if self.reporting.write(&self.requests.hub, &self.wanted, finding, now).await? {
+        let Some(condition) = self.unreported().clone() else { return Ok(()) };
+        if self.reporter.write(&self.requests.hub, &self.desired, condition, now).await? {
             *self.unreported() = None;
         }
         Ok(())
@@ -211,26 +211,26 @@ impl Controller for Certificate {
     type Error = CertificateError;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
-        let (wanted, of_request) = (self.wanted.clone(), self.wanted.secret.clone());
+        let (desired, of_request) = (self.desired.clone(), self.desired.secret.clone());
         builder.watches(&self.requests.cache, move |change| {
-            wanted.is_asked_for_by(change.object()).then(|| of_request.clone())
+            desired.is_asked_for_by(change.object()).then(|| of_request.clone())
         });
-        let (created, of_secret) = (self.created.clone(), self.wanted.secret.clone());
+        let (created, of_secret) = (self.created.clone(), self.desired.secret.clone());
         builder.watches(&self.secrets, move |_: Change<'_, Secret>| {
             *lock(&created) = None;
             Some(of_secret.clone())
         });
-        builder.every(RESYNC, self.wanted.secret.clone());
+        builder.every(RESYNC, self.desired.secret.clone());
     }
 
     async fn observe(&self, _: &ObjectKey) -> Result<Option<Observed>, CertificateError> {
         let request = self.pending_request().await?;
         Ok(Some(Observed {
-            wanted: self.wanted.clone(),
+            desired: self.desired.clone(),
             secret: self.secret(),
             state: self.state().clone(),
             request,
-            requests_on_hub: self.requests.count(&self.wanted),
+            requests_on_hub: self.requests.count(&self.desired),
             random: rand::random(),
         }))
     }
@@ -243,31 +243,31 @@ impl Controller for Certificate {
         Ok(match plan {
             Plan::Wait => Applied::waiting(Requeue::OnChange),
             Plan::Refused(refusal) => {
-                warn!("{refusal}; delete it there, and the agent asks again");
-                Applied::done(report::refused(&self.wanted, &refusal))
+                warn!("{refusal}; delete it there, and the agent creates another one");
+                Applied::done(report::refused(&self.desired, &refusal))
             }
             Plan::Keep { renew_in, bundle } => Applied {
-                finding: self.reporting.found_well(&self.wanted, report::rotated(&self.wanted, &bundle)),
+                condition: self.reporter.confirm(&self.desired, report::rotated(&self.desired, &bundle)),
                 ..Applied::waiting(Requeue::After(renew_in.min(RESYNC)))
             },
             Plan::Request => self.request().await,
             Plan::Halt => {
-                let finding = report::halted(&self.wanted);
-                warn!("{}", finding.message);
-                Applied::done(finding)
+                let condition = report::halted(&self.desired);
+                warn!("{}", condition.message);
+                Applied::done(condition)
             }
             Plan::Save(credentials) => self.save(credentials).await?,
             Plan::Restart(cause) => {
                 *self.state() = State::Idle;
-                Applied::failed(report::came_to_nothing(&self.wanted, &cause), CertificateError::Restart(cause))
+                Applied::failed(report::request_failed(&self.desired, &cause), CertificateError::Restart(cause))
             }
         })
     }
 
     async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, CertificateError> {
-        if let Some(finding) = applied.finding {
-            self.reporting.learn(&self.wanted, &finding);
-            *self.unreported() = Some(finding);
+        if let Some(condition) = applied.condition {
+            self.reporter.record(&self.desired, &condition);
+            *self.unreported() = Some(condition);
         }
         let written = self.write_condition(now).await;
         match applied.failure {
@@ -291,9 +291,9 @@ mod tests {
     const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
     const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-    fn wanted() -> Wanted {
+    fn desired() -> DesiredCertificate {
         let names = Names { cluster: "cluster1".into(), agent: "9hdnf".into() };
-        Wanted::own(&names, ObjectKey::new("agent", secrets::HUB_KUBECONFIG), None, None)
+        DesiredCertificate::own(&names, ObjectKey::new("agent", secrets::HUB_KUBECONFIG), None, None)
     }
 
     #[tokio::test]
@@ -309,9 +309,9 @@ mod tests {
         let management =
             Informers::new(Mock::default().listing("/api/v1/namespaces/agent/secrets", &json!([])).client(), context);
         let certificate =
-            Certificate::new(Requests::of(&hub, "cluster1"), &management, wanted(), Reporting::Cluster(clusters));
+            Certificate::new(Requests::of(&hub, "cluster1"), &management, desired(), Reporter::Cluster(clusters));
 
-        *certificate.unreported() = Some(report::halted(&wanted()));
+        *certificate.unreported() = Some(report::halted(&desired()));
         let conflict = certificate.write_condition(now).await.unwrap_err();
         assert_eq!(conflict.class(), Class::Conflict);
         assert!(certificate.unreported().is_some());

@@ -12,15 +12,15 @@ use ocm_runtime::pki::{Bundle, Subject};
 
 use super::{
     csr::{self, Answer},
-    wanted::Wanted,
+    desired::DesiredCertificate,
 };
 
-/// The largest share that chance adds to the share of life left at which a certificate is renewed.
+/// Renewal starts earlier by up to this share of the threshold, at random.
 const RENEWAL_JITTER: f64 = 0.25;
-/// The shortest pause between two looks.
+/// The shortest time until the next pass.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How far the agent has come.
+/// The state of the request.
 #[derive(Clone, Default)]
 pub(crate) enum State {
     #[default]
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-/// A request that waits for the hub. No `Debug`: it holds the key.
+/// A request without outcome yet. No `Debug`: it holds the key.
 #[derive(Clone)]
 pub(crate) struct Pending {
     pub(crate) name: String,
@@ -53,14 +53,14 @@ pub(crate) struct Credentials {
     pub(crate) key: String,
 }
 
-/// What a decision depends on.
+/// The input of `plan`.
 pub(crate) struct Observed {
-    pub(crate) wanted: Arc<Wanted>,
+    pub(crate) desired: Arc<DesiredCertificate>,
     pub(crate) secret: Option<Arc<Secret>>,
     pub(crate) state: State,
     /// The pending request as the hub has it.
     pub(crate) request: Option<Arc<CertificateSigningRequest>>,
-    /// How many requests the hub has of the cluster itself, or of the add-on.
+    /// How many requests of the cluster itself, or of the add-on, the hub has.
     pub(crate) requests_on_hub: usize,
     /// A number from 0 to 1.
     pub(crate) random: f64,
@@ -68,19 +68,19 @@ pub(crate) struct Observed {
 
 /// What to do.
 pub(crate) enum Plan {
-    /// For the hub.
+    /// The request has no outcome yet.
     Wait,
-    /// For somebody to delete the request, which is refused.
+    /// The request is refused; the agent waits until it is deleted.
     Refused(Refusal),
-    /// The certificate is fine.
+    /// The certificate is valid.
     Keep { renew_in: Duration, bundle: Bundle },
-    /// Ask for a certificate.
+    /// Request a certificate.
     Request,
-    /// One is needed, but too many requests are on the hub already.
+    /// A certificate is needed, but the hub has too many requests already.
     Halt,
-    /// Keep what the hub has issued.
+    /// Save the issued certificate.
     Save(Credentials),
-    /// The request came to nothing.
+    /// The request yielded no certificate.
     Restart(Cause),
 }
 
@@ -99,12 +99,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request yielded no certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It was deleted.
     Gone(String),
-    /// What the hub issued cannot be used.
+    /// The issued certificate cannot be used.
     Unusable {
         /// The request.
         request: String,
@@ -116,8 +116,10 @@ pub enum Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone(request) => write!(f, "certificate signing request {request} is gone from the hub"),
-            Self::Unusable { request, cause } => write!(f, "the hub's answer to {request} cannot be used: {cause}"),
+            Self::Gone(request) => write!(f, "certificate signing request {request} was deleted on the hub"),
+            Self::Unusable { request, cause } => {
+                write!(f, "the certificate issued for request {request} cannot be used: {cause}")
+            }
         }
     }
 }
@@ -137,7 +139,7 @@ fn answered(pending: &Pending, observed: &Observed) -> Plan {
         Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
         Answer::Issued(certificate) => certificate,
     };
-    match usable(certificate, &pending.key, &observed.wanted.subject) {
+    match usable(certificate, &pending.key, &observed.desired.subject) {
         Ok(bundle) => Plan::Save(Credentials { certificate: certificate.to_vec(), bundle, key: pending.key.clone() }),
         Err(cause) => Plan::Restart(Cause::Unusable { request: pending.name.clone(), cause }),
     }
@@ -162,20 +164,20 @@ fn idle(observed: &Observed, now: Timestamp) -> Plan {
     }
 }
 
-/// How long the secret's content is good for, and its certificate; `None` when it is not good.
+/// The time until renewal, and the certificate; `None` if the secret's data is not valid.
 fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<(Duration, Bundle)> {
     let data = observed.secret.as_ref()?.data.as_ref()?;
-    let additional = observed.wanted.additional();
+    let additional = observed.desired.additional();
     if additional.iter().any(|(key, value)| data.get(key) != Some(value)) {
         return None;
     }
     let bundle = Bundle::parse(&data.get(KEY_TLS_CERT)?.0).ok()?;
     bundle.check_key(std::str::from_utf8(&data.get(KEY_TLS_KEY)?.0).ok()?).ok()?;
-    let good = bundle.is_for(&observed.wanted.subject) && !bundle.is_expired(now);
+    let good = bundle.is_for(&observed.desired.subject) && !bundle.is_expired(now);
     good.then(|| (until_share_left(&bundle, renewal_share(observed.random), now), bundle))
 }
 
-/// The share of its life time at which a certificate is renewed.
+/// The share of the life time that is left when a certificate is renewed.
 fn renewal_share(random: f64) -> f64 {
     limits::CERTIFICATE_RENEWAL_SHARE * (1.0 + RENEWAL_JITTER * random)
 }

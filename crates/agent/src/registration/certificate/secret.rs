@@ -1,4 +1,4 @@
-//! The secret that holds certificate and key.
+//! The secret with certificate and key.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use ocm_runtime::{Error, ObjectKey, write};
 
 const OPAQUE: &str = "Opaque";
 
-/// Lays `data` over the secret, which is created when it is not there. When somebody else wrote
-/// first, the secret is read again, once: what is wanted does not depend on what it held.
+/// Writes `data` into the secret, keeps its other keys, and creates it if it does not exist. After a conflict the secret is read
+/// again, once: the data does not depend on what it held.
 pub(super) async fn save(
     secrets: &Api<Secret>,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! Which claims of the cluster the hub is told.
+//! Which ClusterClaims are reported to the hub.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use ocm_api::{
 pub(crate) struct ClaimRules {
     /// How many besides the reserved ones.
     pub(crate) max_custom: usize,
-    /// Endings of names that are reserved besides OCM's own.
+    /// Suffixes of reserved names, besides OCM's reserved names.
     pub(crate) reserved_suffixes: Vec<String>,
 }
 
 impl ClaimRules {
-    /// The reserved claims by name, then the others by name, as many as may be.
+    /// The reserved claims sorted by name, then the others sorted by name, up to the limit.
     pub(crate) fn choose(&self, claims: &[Arc<ClusterClaim>]) -> Vec<ManagedClusterClaim> {
         let public = claims.iter().filter(|claim| !stays_here(claim)).map(|claim| reported(claim));
         let (mut reserved, mut custom): (Vec<_>, Vec<_>) = public.partition(|claim| self.is_reserved(&claim.name));

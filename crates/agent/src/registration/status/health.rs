@@ -5,22 +5,22 @@ use std::time::Duration;
 use kube::Client;
 use ocm_runtime::error::{chain, status_of};
 
-/// How long it may take to answer.
+/// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the API server says about itself.
+/// The health of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Ok,
     Failing {
         /// The HTTP status code; 0 without an answer.
         code: u16,
-        /// The answer, or why there is none.
+        /// The body of the response, or the error.
         cause: String,
     },
 }
 
-/// Asks `/livez`, or `/healthz` where that is not there or not allowed.
+/// Requests `/livez`, or `/healthz` if that is not found or not allowed.
 pub(crate) async fn look(managed: &Client) -> Health {
     match ask(managed, "/livez").await {
         Health::Failing { code: 403 | 404, .. } => ask(managed, "/healthz").await,

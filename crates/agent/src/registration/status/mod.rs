@@ -1,6 +1,6 @@
-//! Reports on the cluster: one status patch per look, and an Event when its availability changed.
+//! Reports on the cluster: at most one status patch per pass, and an Event when its availability changed.
 //!
-//! A look goes through a chain, and stops where a step says so: *joined* (the hub has accepted the
+//! A pass runs these steps, and ends with the first that fails: *joined* (the hub has accepted the
 //! cluster) → *available* (its API server is healthy) → *resources* → *claims* → *namespaces*.
 //! Nothing is written while the hub finds the cluster's clock out of sync.
 
@@ -39,13 +39,13 @@ use super::lease::is_accepted;
 
 pub(crate) use self::{claims::ClaimRules, plan::Observed};
 
-/// What can go wrong while the status is reported.
+/// Why the status could not be reported.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// An API server did not do what it was asked to.
+    /// A request failed.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
-    /// The hub finds the clocks too far apart to trust what the agent says.
+    /// The hub reports that the clocks differ too much.
     #[error(
         "the hub finds this cluster's clock out of sync, so its status is not reported: synchronize the clock of the \
          machine the agent runs on"
@@ -66,14 +66,14 @@ impl Classified for StatusError {
     fn class(&self) -> Class {
         match self {
             Self::Api(error) => error.class(),
-            // The hub says when the clock is fine again, and that is a change of the ManagedCluster.
+            // The hub sets the condition when the clock is in sync again, which is a change of the ManagedCluster.
             Self::ClockOutOfSync => Class::Invalid,
             Self::Namespace { source, .. } => source.class(),
         }
     }
 }
 
-/// What the status controller needs to know.
+/// Settings of the status controller.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusSettings {
     pub(crate) cluster: String,
@@ -94,7 +94,7 @@ pub(crate) struct Status {
     failing_since: Mutex<Option<Instant>>,
 }
 
-/// What came of a decision.
+/// The outcome of `apply`.
 pub(crate) struct Applied {
     decision: Decision,
     namespaces: Vec<Outcome>,
@@ -138,7 +138,7 @@ impl Status {
         Ok(())
     }
 
-    /// An event is a courtesy: when it cannot be written, the status still says it.
+    /// A failure is only logged: the status has the same information.
     async fn record(&self, cluster: &ManagedCluster, happening: NewEvent) {
         if let Err(error) = self.recorder.record(&self.settings.cluster, cluster, happening).await {
             warn!(error = %chain(&error), "cannot write the event about the cluster's availability");
@@ -167,7 +167,7 @@ impl Controller for Status {
         let failing_for = self.failing_for(&health);
         let facts = match health {
             Health::Failing { .. } => None,
-            // Whatever is still missing puts the key into the queue when it is there.
+            // What has not synced yet enqueues the key when it has.
             Health::Ok if !self.sources.are_ready() => return Ok(None),
             Health::Ok => Some(self.sources.facts().await?),
         };
@@ -207,7 +207,7 @@ impl Controller for Status {
     }
 }
 
-/// What to tell when the cluster has become available, or no longer is.
+/// The event for a change of the cluster's availability.
 fn availability_changed(old: &ManagedCluster, new: &ManagedCluster) -> Option<NewEvent> {
     let (before, after) = (availability(old), availability(new)?);
     if before == Some(after) {

@@ -1,7 +1,7 @@
-//! Namespaces on the managed cluster that the hub's cluster sets want there.
+//! Namespaces on the managed cluster that cluster sets of the hub require.
 //!
-//! A wanted namespace exists and carries the hub's label with the value `true`; one that is no longer
-//! wanted keeps everything but gets `false`. Namespaces are never deleted.
+//! A required namespace is created and labelled for the hub with the value `true`; when it is no longer required, the value
+//! becomes `false`. Namespaces are never deleted.
 
 use std::collections::BTreeSet;
 
@@ -24,22 +24,22 @@ use ocm_runtime::{
 };
 use serde_json::json;
 
-/// The label's value on namespaces that are wanted.
+/// The label's value on required namespaces.
 pub(super) const WANTED: &str = "true";
 const NOT_WANTED: &str = "false";
 
 /// What to do about a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It is there and labelled.
+    /// It exists and is labelled.
     Keep(String),
     /// Create or label it.
     Ensure(String),
-    /// Say on it that it is no longer wanted.
+    /// Label it as no longer required.
     Release(String),
 }
 
-/// What came of an action.
+/// The outcome of an action.
 pub(crate) struct Outcome {
     action: Action,
     result: Result<(), Error>,
@@ -54,27 +54,27 @@ impl Action {
 }
 
 impl Outcome {
-    /// The namespace and what went wrong with it.
+    /// The namespace and the error.
     pub(crate) fn into_failure(self) -> Option<(String, Error)> {
         let Self { action, result } = self;
         result.err().map(|error| (action.name().to_owned(), error))
     }
 }
 
-/// What is to be done, given the namespaces that carry the label now.
+/// The actions, given the namespaces that carry the label now.
 pub(crate) fn plan(cluster: &ManagedCluster, labelled: &BTreeSet<String>) -> Vec<Action> {
     let status = cluster.status.as_ref().filter(|_| !write::is_deleting(cluster));
     let entries = status.map(|status| status.managed_namespaces.as_slice()).unwrap_or_default();
-    let wanted: BTreeSet<String> = entries.iter().map(|entry| entry.name.clone()).collect();
-    let released = labelled.difference(&wanted).cloned().map(Action::Release).collect::<Vec<_>>();
-    let kept = wanted.into_iter().map(|name| match labelled.contains(&name) {
+    let required: BTreeSet<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    let released = labelled.difference(&required).cloned().map(Action::Release).collect::<Vec<_>>();
+    let kept = required.into_iter().map(|name| match labelled.contains(&name) {
         true => Action::Keep(name),
         false => Action::Ensure(name),
     });
     kept.chain(released).collect()
 }
 
-/// Does it. One namespace that fails does not keep the others from being done.
+/// Runs the actions. The failure of one does not stop the others.
 pub(crate) async fn apply(namespaces: &Api<Namespace>, label: &str, actions: &[Action]) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(actions.len());
     for action in actions {
@@ -107,25 +107,25 @@ async fn set_label(namespaces: &Api<Namespace>, label: &str, name: &str, value: 
     patched.map(|_| ()).while_trying_to("label", || format!("namespace {name}"))
 }
 
-/// Says of each namespace how it fares.
+/// The condition of each namespace.
 pub(crate) fn report(entries: &mut [ClusterSetManagedNamespaceConfig], outcomes: &[Outcome], now: Timestamp) {
     for entry in entries {
-        let wanted =
+        let required =
             |outcome: &&Outcome| outcome.action.name() == entry.name && !matches!(outcome.action, Action::Release(_));
-        if let Some(outcome) = outcomes.iter().find(wanted) {
-            set::set(&mut entry.conditions, finding(&outcome.result), None, now);
+        if let Some(outcome) = outcomes.iter().find(required) {
+            set::set(&mut entry.conditions, condition(&outcome.result), None, now);
         }
     }
 }
 
-fn finding(result: &Result<(), Error>) -> NewCondition {
+fn condition(result: &Result<(), Error>) -> NewCondition {
     let type_ = managed_namespace::AVAILABLE;
     match result {
         Ok(()) => {
-            NewCondition::is_true(type_, reasons::managed_namespace::APPLIED, "The namespace is there and managed")
+            NewCondition::is_true(type_, reasons::managed_namespace::APPLIED, "The namespace exists and is managed")
         }
         Err(error) => {
-            let message = format!("The agent cannot set up the namespace: {}", chain(error));
+            let message = format!("The agent cannot create or label the namespace: {}", chain(error));
             NewCondition::is_false(type_, reasons::managed_namespace::APPLY_FAILED, message)
         }
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn wanted_namespaces_are_ensured_once_and_others_released() {
+    fn required_namespaces_are_ensured_once_and_others_released() {
         let plan = plan(&cluster(&["a", "b", "a"]), &labelled(&["b", "c"]));
         assert_eq!(plan, [Action::Ensure("a".into()), Action::Keep("b".into()), Action::Release("c".into())]);
     }

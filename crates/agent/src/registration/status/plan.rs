@@ -1,4 +1,4 @@
-//! What the status is to say. Pure.
+//! The desired status. Pure.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -23,25 +23,25 @@ use super::{
 };
 use crate::registration::lease::is_accepted;
 
-/// What a decision depends on.
+/// The input of `plan`.
 pub(crate) struct Observed {
     pub(crate) cluster: Arc<ManagedCluster>,
     pub(crate) health: Health,
     /// How long it has not been healthy.
     pub(crate) failing_for: Duration,
-    /// What the managed cluster says about itself; nothing while it is not healthy.
+    /// What was read from the managed cluster; `None` while it is not healthy.
     pub(crate) facts: Option<Facts>,
     /// `None` when claims are not reported.
     pub(crate) claims: Option<ClaimRules>,
 }
 
-/// What a healthy managed cluster says about itself.
+/// What was read from a healthy managed cluster.
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) version: String,
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) claims: Vec<Arc<ClusterClaim>>,
-    /// Namespaces that this hub's cluster sets want, as far as they are there.
+    /// Existing namespaces that cluster sets of this hub require.
     pub(crate) namespaces: BTreeSet<String>,
 }
 
@@ -49,17 +49,17 @@ pub(crate) struct Facts {
 pub(crate) enum Plan {
     /// The hub has not accepted the cluster.
     Nothing,
-    /// What the agent says would not be trusted.
+    /// The hub reports that the clocks differ too much.
     ClockOutOfSync,
     Report(Box<Decision>),
 }
 
 /// What to write.
 pub(crate) struct Decision {
-    /// The status, but for the conditions of its namespaces.
+    /// The status, without the conditions of its namespaces.
     pub(crate) status: ManagedClusterStatus,
     pub(crate) namespaces: Vec<Action>,
-    /// When to look again.
+    /// When the next pass is due.
     pub(crate) again: Option<Duration>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     if is_false(&status, cluster::CLOCK_SYNCED) {
         return Plan::ClockOutOfSync;
     }
-    let joined = NewCondition::is_true(cluster::JOINED, JOINED, "Managed cluster joined");
+    let joined = NewCondition::is_true(cluster::JOINED, JOINED, "The cluster has joined this hub");
     set::set(&mut status.conditions, joined, None, now);
     let again = available(&mut status, observed, now);
     let mut namespaces = Vec::new();
@@ -86,20 +86,20 @@ fn is_false(status: &ManagedClusterStatus, type_: &str) -> bool {
     set::find(&status.conditions, type_).is_some_and(|condition| condition.status == conditions::status::FALSE)
 }
 
-/// Says whether the API server is healthy. One that has just begun to fail gets some time; the
-/// condition then stays as it is, and the answer is when to look again.
+/// The condition about the API server's health. During the first seconds of a failure the condition is not changed, and the time
+/// of the next check is returned.
 fn available(status: &mut ManagedClusterStatus, observed: &Observed, now: Timestamp) -> Option<Duration> {
-    let finding = match &observed.health {
-        Health::Ok => NewCondition::is_true(cluster::AVAILABLE, AVAILABLE, "Managed cluster is available"),
+    let condition = match &observed.health {
+        Health::Ok => NewCondition::is_true(cluster::AVAILABLE, AVAILABLE, "The API server of the cluster is healthy"),
         Health::Failing { .. } if observed.failing_for < limits::CLUSTER_HEALTH_FAILURE_THRESHOLD => {
             return Some(limits::CLUSTER_HEALTH_RECHECK);
         }
         Health::Failing { code, cause } => {
-            let message = format!("The kube-apiserver is not ok, status code: {code}, {cause}");
+            let message = format!("The API server of the cluster is not healthy (status code {code}): {cause}");
             NewCondition::is_false(cluster::AVAILABLE, KUBE_API_SERVER_UNAVAILABLE, message)
         }
     };
-    set::set(&mut status.conditions, finding, None, now);
+    set::set(&mut status.conditions, condition, None, now);
     None
 }
 

@@ -1,4 +1,4 @@
-//! What the nodes of a cluster have, added up.
+//! The sums of the nodes' resources.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,20 +8,20 @@ use tracing::warn;
 
 type Resources = BTreeMap<String, Wire>;
 
-/// The sum over all nodes, and whatever else `reported` holds: others may add to it.
+/// The sum over all nodes, plus other keys of `reported`: other controllers may add some.
 pub(crate) fn capacity(nodes: &[Arc<Node>], reported: &Resources) -> Resources {
     let mut capacity = reported.clone();
     capacity.extend(sum(nodes.iter().filter_map(|node| node.status.as_ref()?.capacity.as_ref())));
     capacity
 }
 
-/// The sum over the nodes that take new pods.
+/// The sum over schedulable nodes.
 pub(crate) fn allocatable(nodes: &[Arc<Node>]) -> Resources {
     let schedulable = nodes.iter().filter(|node| !is_cordoned(node));
     sum(schedulable.filter_map(|node| node.status.as_ref()?.allocatable.as_ref()))
 }
 
-/// Whether two states of a node count the same.
+/// Whether two states of a node have the same resources.
 pub(crate) fn count_the_same(a: &Node, b: &Node) -> bool {
     let status = |node: &Node| node.status.clone().map(|status| (status.capacity, status.allocatable));
     is_cordoned(a) == is_cordoned(b) && status(a) == status(b)
@@ -36,7 +36,7 @@ fn sum<'a>(all: impl Iterator<Item = &'a Resources>) -> Resources {
     for (name, quantity) in all.flatten() {
         match quantity.0.parse() {
             Ok(quantity) => *sums.entry(name.clone()).or_default() += quantity,
-            Err::<Quantity, _>(error) => warn!(resource = name, %error, "leaving out what a node says it has"),
+            Err::<Quantity, _>(error) => warn!(resource = name, %error, "ignoring a malformed quantity of a node"),
         }
     }
     sums.into_iter().map(|(name, sum)| (name, Wire(sum.to_string()))).collect()

@@ -1,7 +1,7 @@
-//! What the managed cluster tells about itself: nodes, claims, namespaces, version.
+//! What is read from the managed cluster: nodes, claims, namespaces, version.
 //!
-//! The status controller must run even if the managed cluster does not answer, so it does not wait
-//! for these watches; each puts the key into the queue when it is complete, and at every change.
+//! The status controller must run even if the managed cluster does not answer, so it does not wait for these informers; each
+//! enqueues the key when it has synced, and at every change.
 
 use std::{
     collections::BTreeSet,
@@ -28,31 +28,31 @@ use super::{
 };
 use crate::registration::list_one;
 
-/// How soon it looks again whether the cluster knows claims.
+/// How often it checks whether the cluster serves ClusterClaims.
 const CLAIMS_RECHECK: Duration = Duration::from_secs(60);
-/// How soon it looks again when the cluster did not say.
+/// How soon it checks again if the cluster did not answer.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What the managed cluster tells about itself. Cheap to clone.
+/// What is read from the managed cluster. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Sources {
     context: Context,
     managed: Informers,
     nodes: Cache<Node>,
     namespaces: Cache<PartialObjectMeta<Namespace>>,
-    /// The label of namespaces that this hub's cluster sets want.
+    /// The label of namespaces that cluster sets of this hub require.
     label: String,
     claims: Arc<Mutex<Claims>>,
 }
 
-/// What is known about claims.
+/// The state of the informer for ClusterClaims.
 #[derive(Clone)]
 enum Claims {
-    /// Nobody wants to know.
+    /// The feature gate is off.
     Off,
-    /// Nothing yet.
+    /// Not known yet whether the cluster serves them.
     Unknown,
-    /// The cluster has no such kind, or does not let the agent see it.
+    /// The cluster does not serve them, or the agent may not list them.
     None,
     Watched(Cache<ClusterClaim>),
 }
@@ -75,7 +75,7 @@ impl Sources {
         self.managed.client()
     }
 
-    /// Puts `key` into the queue at every change.
+    /// Enqueues `key` at every change.
     pub(super) fn setup(&self, queue: &Queue<String>, key: &str) {
         self.follow(&self.nodes, queue, key, |change| match change {
             Change::Updated { old, new } => !resources::count_the_same(old, new),
@@ -120,7 +120,7 @@ impl Sources {
         *self.claims.lock().unwrap_or_else(PoisonError::into_inner) = claims;
     }
 
-    /// Informers claims once the cluster knows the kind: it may be installed later, or never.
+    /// Watches ClusterClaims once the cluster serves them: the CRD may be installed later, or never.
     async fn find_claims(&self, queue: &Queue<String>, key: &str) {
         let mut told = false;
         loop {
@@ -135,7 +135,7 @@ impl Sources {
                     CLAIMS_RECHECK
                 }
                 Err(error) => {
-                    warn!(error = %chain(&error), retry_in = ?RETRY, "cannot find out whether the cluster has ClusterClaims");
+                    warn!(error = %chain(&error), retry_in = ?RETRY, "cannot check whether the cluster serves ClusterClaims");
                     RETRY
                 }
             };
@@ -147,7 +147,7 @@ impl Sources {
         queue.add(key.to_owned());
     }
 
-    /// Whether everything has been read once.
+    /// Whether all informers have synced.
     pub(super) fn are_ready(&self) -> bool {
         let claims = match self.claims() {
             Claims::Off | Claims::None => true,
@@ -178,5 +178,5 @@ impl Sources {
 
 fn tell_no_claims(error: &ocm_runtime::Error) {
     let error = chain(error);
-    info!(error, "reporting no ClusterClaims: this cluster does not know them or does not let the agent list them");
+    info!(error, "reporting no ClusterClaims: this cluster does not serve them, or the agent may not list them");
 }

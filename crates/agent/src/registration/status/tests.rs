@@ -5,14 +5,14 @@ use ocm_runtime::conditions::NewCondition;
 
 use super::{claims::tests::claim, namespaces::Action, plan::Facts, resources::tests::node, *};
 
-fn finding(type_: &'static str, status: &'static str) -> NewCondition {
+fn condition(type_: &'static str, status: &'static str) -> NewCondition {
     NewCondition { type_, status, reason: "Reason", message: String::new() }
 }
 
 fn cluster(findings: Vec<NewCondition>) -> ManagedCluster {
     let mut status = ManagedClusterStatus::default();
-    for finding in findings {
-        set::set(&mut status.conditions, finding, None, Timestamp::UNIX_EPOCH);
+    for condition in findings {
+        set::set(&mut status.conditions, condition, None, Timestamp::UNIX_EPOCH);
     }
     let mut cluster = ManagedCluster { status: Some(status), ..ManagedCluster::default() };
     cluster.metadata.name = Some("cluster1".into());
@@ -20,7 +20,7 @@ fn cluster(findings: Vec<NewCondition>) -> ManagedCluster {
 }
 
 fn accepted() -> ManagedCluster {
-    cluster(vec![finding(conditions::cluster::HUB_ACCEPTED, "True")])
+    cluster(vec![condition(conditions::cluster::HUB_ACCEPTED, "True")])
 }
 
 fn healthy(cluster: ManagedCluster) -> Observed {
@@ -71,7 +71,7 @@ fn without_nodes_and_claims_the_status_has_none() {
 
 #[test]
 fn a_cluster_that_is_not_accepted_says_nothing() {
-    for cluster in [cluster(Vec::new()), cluster(vec![finding(conditions::cluster::HUB_ACCEPTED, "False")])] {
+    for cluster in [cluster(Vec::new()), cluster(vec![condition(conditions::cluster::HUB_ACCEPTED, "False")])] {
         assert!(matches!(plan::plan(&healthy(cluster), Timestamp::UNIX_EPOCH), Plan::Nothing));
     }
 }
@@ -80,7 +80,7 @@ fn a_cluster_that_is_not_accepted_says_nothing() {
 fn a_cluster_whose_clock_is_out_of_sync_is_not_believed() {
     let mut cluster = accepted();
     let conditions = &mut cluster.status.as_mut().unwrap().conditions;
-    set::set(conditions, finding(conditions::cluster::CLOCK_SYNCED, "False"), None, Timestamp::UNIX_EPOCH);
+    set::set(conditions, condition(conditions::cluster::CLOCK_SYNCED, "False"), None, Timestamp::UNIX_EPOCH);
     assert!(matches!(plan::plan(&healthy(cluster), Timestamp::UNIX_EPOCH), Plan::ClockOutOfSync));
 }
 
@@ -93,7 +93,7 @@ fn a_failing_api_server_gets_twenty_seconds() {
     let expected = Some(("False", "ManagedClusterKubeAPIServerUnavailable"));
     assert_eq!(said(&after, conditions::cluster::AVAILABLE), expected);
     let message = &set::find(&after.status.conditions, conditions::cluster::AVAILABLE).unwrap().message;
-    assert!(message.contains("status code: 500, [-]etcd failed"), "{message}");
+    assert!(message.contains("(status code 500): [-]etcd failed"), "{message}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn namespaces_are_managed_on_a_healthy_cluster() {
 
 #[test]
 fn an_event_is_written_when_the_availability_changes_and_only_then() {
-    let with = |status| cluster(vec![finding(conditions::cluster::AVAILABLE, status)]);
+    let with = |status| cluster(vec![condition(conditions::cluster::AVAILABLE, status)]);
     let reason = |old: &ManagedCluster, new: &ManagedCluster| {
         availability_changed(old, new).map(|told| (told.type_, told.reason))
     };

@@ -13,27 +13,27 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 /// What an add-on gets for its one registration.
 pub(in crate::registration::addon) fn target(signer: &str) -> Target {
     let addon = addon(&json!({"registrations": [{"signerName": signer}]}));
-    match settings().due(&addon) {
-        Due::Certificates { mut targets, .. } => targets.remove(0),
+    match settings().desired(&addon) {
+        Desired::Certificates { mut targets, .. } => targets.remove(0),
         other => panic!("{other:?}"),
     }
 }
 
-fn started(signer: &str, wanted: bool) -> Started {
-    Started { target: target(signer), wanted }
+fn started(signer: &str, desired: bool) -> Started {
+    Started { target: target(signer), desired }
 }
 
 fn key() -> ObjectKey {
     ObjectKey::new("cluster1", "hello")
 }
 
-fn plan(due: Due, started: Vec<Started>) -> Plan {
-    let observed = Observed { key: key(), addon: None, due, started };
+fn plan(desired: Desired, started: Vec<Started>) -> Plan {
+    let observed = Observed { key: key(), addon: None, desired, started };
     Registrations::plan(&observed, Timestamp::UNIX_EPOCH)
 }
 
-fn due(signers: &[&str]) -> Due {
-    Due::Certificates { targets: signers.iter().map(|signer| target(signer)).collect(), refused: None }
+fn desired(signers: &[&str]) -> Desired {
+    Desired::Certificates { targets: signers.iter().map(|signer| target(signer)).collect(), refused: None }
 }
 
 fn change(stop: &[&str], start: &[&str]) -> Plan {
@@ -43,26 +43,26 @@ fn change(stop: &[&str], start: &[&str]) -> Plan {
 
 #[test]
 fn what_is_new_is_started_what_stays_let_be_and_what_is_gone_stopped() {
-    assert_eq!(plan(due(&["a.io/a"]), Vec::new()), change(&[], &["a.io/a"]));
+    assert_eq!(plan(desired(&["a.io/a"]), Vec::new()), change(&[], &["a.io/a"]));
     let both = vec![started("a.io/a", true), started("b.io/b", true)];
-    assert_eq!(plan(due(&["b.io/b", "c.io/c"]), both), change(&["a.io/a"], &["c.io/c"]));
-    assert_eq!(plan(due(&["a.io/a"]), vec![started("a.io/a", true)]), change(&[], &[]));
+    assert_eq!(plan(desired(&["b.io/b", "c.io/c"]), both), change(&["a.io/a"], &["c.io/c"]));
+    assert_eq!(plan(desired(&["a.io/a"]), vec![started("a.io/a", true)]), change(&[], &[]));
 }
 
 #[test]
 fn a_secret_that_could_not_be_deleted_is_deleted_before_its_registration_starts_again() {
-    assert_eq!(plan(due(&["a.io/a"]), vec![started("a.io/a", false)]), change(&["a.io/a"], &["a.io/a"]));
+    assert_eq!(plan(desired(&["a.io/a"]), vec![started("a.io/a", false)]), change(&["a.io/a"], &["a.io/a"]));
 }
 
 #[test]
 fn while_an_addon_is_being_deleted_nothing_is_touched() {
-    assert_eq!(plan(Due::Stay { targets: Vec::new() }, vec![started("a.io/a", true)]), Plan::Nothing);
-    assert_eq!(plan(Due::Driver, Vec::new()), Plan::SetDriver);
+    assert_eq!(plan(Desired::Unchanged { targets: Vec::new() }, vec![started("a.io/a", true)]), Plan::Nothing);
+    assert_eq!(plan(Desired::Driver, Vec::new()), Plan::SetDriver);
 }
 
 #[test]
 fn a_new_agent_takes_up_the_certificates_of_an_addon_that_is_being_deleted() {
-    assert_eq!(plan(Due::Stay { targets: vec![target("a.io/a")] }, Vec::new()), change(&[], &["a.io/a"]));
+    assert_eq!(plan(Desired::Unchanged { targets: vec![target("a.io/a")] }, Vec::new()), change(&[], &["a.io/a"]));
 }
 
 /// An agent that knows no add-on, before a hub that answers like this.
@@ -76,9 +76,9 @@ fn agent(addons: &Value, answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
     let context = Context::new();
     let watches = Informers::new(mock.client(), context.clone());
     let requests = Requests::of(&watches, "cluster1");
-    let sites = Sites { managed: watches.clone(), management: watches.clone() };
+    let hosts = HostClusters { managed: watches.clone(), management: watches.clone() };
     let addons = watches.namespaced("cluster1", ocm_runtime::informer::WatchFilter::all());
-    let registrations = Registrations::new(&context, requests, addons, sites, Arc::new(settings()));
+    let registrations = Registrations::new(&context, requests, addons, hosts, Arc::new(settings()));
     (mock, registrations)
 }
 
@@ -89,7 +89,7 @@ async fn reconcile(registrations: &Registrations) -> Result<(), RegistrationErro
 }
 
 fn add_started(registrations: &Registrations) {
-    registrations.running.start(&key(), target("a.io/a"), registrations.context.child());
+    registrations.certificates.start(&key(), target("a.io/a"), registrations.context.child());
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn the_secret_of_an_addon_that_is_gone_is_deleted_until_that_succeeds() {
     add_started(&registrations);
     assert!(reconcile(&registrations).await.is_err());
     assert!(reconcile(&registrations).await.is_ok());
-    assert!(registrations.running.started(&key()).is_empty());
+    assert!(registrations.certificates.started(&key()).is_empty());
     let (get, delete) = (
         format!("GET {ADDONS}/hello"),
         "DELETE /api/v1/namespaces/default/secrets/hello-a.io-a-client-cert".to_owned(),
@@ -125,7 +125,7 @@ async fn when_the_agent_stops_every_secret_stays() {
     registrations.context.end();
     assert!(reconcile(&registrations).await.is_ok());
     assert_eq!(mock.asked(), Vec::<String>::new());
-    assert!(registrations.running.started(&key()).iter().all(|started| started.wanted));
+    assert!(registrations.certificates.started(&key()).iter().all(|started| started.desired));
 }
 
 #[tokio::test]

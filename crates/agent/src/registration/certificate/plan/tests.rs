@@ -32,18 +32,18 @@ fn secret_key() -> ObjectKey {
     ObjectKey::new("agent", secrets::HUB_KUBECONFIG)
 }
 
-fn wanted() -> Wanted {
-    Wanted::own(&names(), secret_key(), Some("kubeconfig".into()), None)
+fn desired() -> DesiredCertificate {
+    DesiredCertificate::own(&names(), secret_key(), Some("kubeconfig".into()), None)
 }
 
-fn for_an_addon() -> Wanted {
+fn for_an_addon() -> DesiredCertificate {
     let (cluster, addon) = ("cluster1", "hello");
     let groups = vec![identities::addon_group(cluster, addon), identities::addon_everywhere_group(addon)];
-    Wanted {
+    DesiredCertificate {
         addon: Some(addon.into()),
         subject: Subject::new(identities::addon_user(cluster, addon, addon), groups),
         secret: ObjectKey::new("default", "hello-hub-kubeconfig"),
-        ..wanted()
+        ..desired()
     }
 }
 
@@ -71,8 +71,8 @@ fn secret(data: BTreeMap<String, ByteString>) -> Option<Arc<Secret>> {
 
 fn observed() -> Observed {
     Observed {
-        wanted: Arc::new(wanted()),
-        secret: secret(wanted().secret_data(&credentials(&names()))),
+        desired: Arc::new(desired()),
+        secret: secret(desired().secret_data(&credentials(&names()))),
         state: State::Idle,
         request: None,
         requests_on_hub: 0,
@@ -127,7 +127,7 @@ fn without_a_complete_secret_a_certificate_is_asked_for() {
     let nothing = Observed { secret: None, ..observed() };
     assert!(matches!(plan(&nothing, day(1.0)), Plan::Request));
     for key in [KEY_CLUSTER_NAME, KEY_AGENT_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY] {
-        let mut data = wanted().secret_data(&credentials(&names()));
+        let mut data = desired().secret_data(&credentials(&names()));
         data.remove(key);
         let incomplete = Observed { secret: secret(data), ..observed() };
         assert!(matches!(plan(&incomplete, day(1.0)), Plan::Request), "{key}");
@@ -136,24 +136,24 @@ fn without_a_complete_secret_a_certificate_is_asked_for() {
 
 #[test]
 fn other_names_or_another_kubeconfig_take_another_certificate() {
-    let other = Wanted::own(&names(), secret_key(), Some("other".into()), None);
-    assert!(matches!(plan(&Observed { wanted: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
+    let other = DesiredCertificate::own(&names(), secret_key(), Some("other".into()), None);
+    assert!(matches!(plan(&Observed { desired: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
     let agent = Names { agent: "other".into(), ..names() };
-    let data = wanted().secret_data(&credentials(&agent));
+    let data = desired().secret_data(&credentials(&agent));
     assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
 }
 
 #[test]
 fn a_key_that_is_not_the_certificates_takes_another_certificate() {
-    let mut data = wanted().secret_data(&credentials(&names()));
+    let mut data = desired().secret_data(&credentials(&names()));
     data.insert(KEY_TLS_KEY.into(), ByteString(credentials(&names()).key.into_bytes()));
     assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
 }
 
 #[test]
 fn an_unknown_kubeconfig_is_not_compared() {
-    let unknown = Wanted::own(&names(), secret_key(), None, None);
-    assert!(matches!(plan(&Observed { wanted: Arc::new(unknown), ..observed() }, day(1.0)), Plan::Keep { .. }));
+    let unknown = DesiredCertificate::own(&names(), secret_key(), None, None);
+    assert!(matches!(plan(&Observed { desired: Arc::new(unknown), ..observed() }, day(1.0)), Plan::Keep { .. }));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn an_issued_certificate_is_saved_with_the_names_and_the_kubeconfig() {
     let new = credentials(&names());
     let answer = request("cluster1-abc", &[conditions::csr::APPROVED], Some(&new.certificate));
     let Plan::Save(saved) = plan(&pending(&new.key, Some(answer)), day(1.0)) else { panic!("it is not saved") };
-    let data = wanted().secret_data(&saved);
+    let data = desired().secret_data(&saved);
     let keys: Vec<_> = data.keys().map(String::as_str).collect();
     assert_eq!(keys, ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"]);
     assert_eq!(data[KEY_TLS_CERT].0, new.certificate);
@@ -218,8 +218,8 @@ fn a_certificate_for_another_key_or_somebody_else_is_not_taken() {
 
 #[test]
 fn the_request_is_what_the_hub_expects() {
-    let wanted = Wanted { expiration_seconds: Some(3600), ..wanted() };
-    let request = csr::request(&wanted, &PrivateKey::generate()).unwrap();
+    let desired = DesiredCertificate { expiration_seconds: Some(3600), ..desired() };
+    let request = csr::request(&desired, &PrivateKey::generate()).unwrap();
     assert_eq!(request.metadata.generate_name.as_deref(), Some("cluster1-"));
     assert_eq!(request.metadata.labels.unwrap()[labels::CLUSTER_NAME], "cluster1");
     assert_eq!(request.spec.signer_name, signers::KUBE_API_SERVER_CLIENT);
@@ -239,11 +239,11 @@ fn the_request_of_an_addon_carries_its_label_and_prefix() {
 
 #[test]
 fn requests_of_others_are_told_apart() {
-    let own = csr::request(&wanted(), &PrivateKey::generate()).unwrap();
+    let own = csr::request(&desired(), &PrivateKey::generate()).unwrap();
     let addons = csr::request(&for_an_addon(), &PrivateKey::generate()).unwrap();
-    assert!(wanted().is_asked_for_by(&own) && for_an_addon().is_asked_for_by(&addons));
-    assert!(!wanted().is_asked_for_by(&addons) && !for_an_addon().is_asked_for_by(&own));
-    let other_addon = Wanted { addon: Some("other".into()), ..for_an_addon() };
-    let other_signer = Wanted { signer: "example.com/hello".into(), ..for_an_addon() };
+    assert!(desired().is_asked_for_by(&own) && for_an_addon().is_asked_for_by(&addons));
+    assert!(!desired().is_asked_for_by(&addons) && !for_an_addon().is_asked_for_by(&own));
+    let other_addon = DesiredCertificate { addon: Some("other".into()), ..for_an_addon() };
+    let other_signer = DesiredCertificate { signer: "example.com/hello".into(), ..for_an_addon() };
     assert!(!other_addon.is_asked_for_by(&addons) && !other_signer.is_asked_for_by(&addons));
 }

@@ -1,4 +1,4 @@
-//! Which certificate is wanted, and where it is to be kept.
+//! The desired certificate, and where it is kept.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use ocm_runtime::{ObjectKey, pki::Subject};
 use super::plan::Credentials;
 use crate::agent::Names;
 
-/// A certificate that is wanted, and the secret that is to hold it.
+/// The desired certificate, and its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredCertificate {
     /// The cluster, as the hub knows it.
     pub(crate) cluster: String,
-    /// The add-on it is for; `None` when it is the cluster's own.
+    /// The add-on; `None` for the cluster itself.
     pub(crate) addon: Option<String>,
     pub(crate) signer: String,
     pub(crate) subject: Subject,
     /// The life time to ask for, in seconds; `None` leaves it to the hub.
     pub(crate) expiration_seconds: Option<i32>,
     pub(crate) secret: ObjectKey,
-    /// What the secret is to hold besides certificate and key.
-    pub(crate) beside: BTreeMap<&'static str, String>,
+    /// Other keys of the secret, besides certificate and key.
+    pub(crate) additional_data: BTreeMap<&'static str, String>,
 }
 
-impl Wanted {
+impl DesiredCertificate {
     /// The agent's own certificate. Without a kubeconfig the one in the secret is left as it is.
     pub(crate) fn own(names: &Names, secret: ObjectKey, kubeconfig: Option<String>, seconds: Option<i32>) -> Self {
         let own = [(KEY_CLUSTER_NAME, names.cluster.clone()), (KEY_AGENT_NAME, names.agent.clone())];
@@ -40,17 +40,17 @@ impl Wanted {
             subject: names.subject(),
             expiration_seconds: seconds,
             secret,
-            beside: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
+            additional_data: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
         }
     }
 
-    /// What goes with the certificate.
+    /// The secret's data without certificate and key.
     pub(super) fn additional(&self) -> BTreeMap<String, ByteString> {
         let data = |text: &String| ByteString(text.clone().into_bytes());
-        self.beside.iter().map(|(key, text)| ((*key).to_owned(), data(text))).collect()
+        self.additional_data.iter().map(|(key, text)| ((*key).to_owned(), data(text))).collect()
     }
 
-    /// All that the secret is to hold.
+    /// The secret's data.
     pub(super) fn secret_data(&self, credentials: &Credentials) -> BTreeMap<String, ByteString> {
         let mut data = self.additional();
         data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
@@ -79,7 +79,7 @@ impl Wanted {
         request.spec.signer_name == self.signer && party(request) == self.addon.as_deref()
     }
 
-    /// Who has to approve the request, for people.
+    /// Who approves the request, for the log.
     pub(super) fn approval(&self) -> String {
         match &self.addon {
             Some(addon) => format!("the manager of add-on {addon} or an admin of the hub approves"),

@@ -1,7 +1,7 @@
-//! Bootstrap only: creates the ManagedCluster, with which the cluster asks the hub to be let in.
+//! Creates the ManagedCluster during the bootstrap.
 //!
-//! `hubAcceptsClient` is left to the hub's admins. An existing ManagedCluster is only touched to add
-//! addresses at which the cluster's API server can be reached.
+//! `hubAcceptsClient` is left to the hub's administrators. An existing ManagedCluster is updated only to add addresses of the
+//! cluster's API server.
 
 use std::{
     collections::BTreeMap,
@@ -19,21 +19,21 @@ use ocm_api::{
 use ocm_runtime::{Class, Classified, Controller, ControllerBuilder, Error, Requeue, error::chain, write};
 use tracing::{info, warn};
 
-/// How soon, at the latest, it looks again when the hub refused or did not answer.
+/// The longest back-off after the hub refused or did not answer.
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
-/// How soon it looks again when all is well; up to as long again is added at random.
+/// The resync period. Up to the same time is added at random.
 const RESYNC: Duration = Duration::from_secs(3600);
 
-/// What the agent says about its cluster when it asks to join.
+/// What the ManagedCluster should be.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Introduction {
+pub(crate) struct DesiredCluster {
     pub(crate) cluster: String,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) urls: Vec<String>,
     pub(crate) ca_bundle: Option<Vec<u8>>,
 }
 
-impl Introduction {
+impl DesiredCluster {
     fn client_configs(&self) -> impl Iterator<Item = ClientConfig> {
         let ca_bundle = self.ca_bundle.clone().map(ByteString);
         self.urls.iter().map(move |url| ClientConfig { url: url.clone(), ca_bundle: ca_bundle.clone() })
@@ -54,22 +54,22 @@ impl Introduction {
 }
 
 /// Creates the ManagedCluster.
-pub(crate) struct Creating {
-    introduction: Introduction,
+pub(crate) struct ClusterCreation {
+    desired: DesiredCluster,
     clusters: Api<ManagedCluster>,
-    told: AtomicBool,
+    logged: AtomicBool,
 }
 
-/// What the hub says about the cluster.
+/// The ManagedCluster on the hub, if it could be read.
 pub(crate) enum Found {
     Nothing,
     Cluster(Box<ManagedCluster>),
-    /// The hub did not say, and why.
-    NoAnswer(Error),
+    /// The request failed.
+    Failed(Error),
 }
 
 pub(crate) struct Observed {
-    introduction: Introduction,
+    desired: DesiredCluster,
     found: Found,
 }
 
@@ -81,34 +81,34 @@ pub(crate) enum Plan {
     Nothing,
 }
 
-impl Creating {
-    pub(crate) fn new(hub: Client, introduction: Introduction) -> Self {
-        Self { introduction, clusters: Api::all(hub), told: AtomicBool::new(false) }
+impl ClusterCreation {
+    pub(crate) fn new(hub: Client, desired: DesiredCluster) -> Self {
+        Self { desired, clusters: Api::all(hub), logged: AtomicBool::new(false) }
     }
 
-    /// Says once what an admin of the hub should do; the hub may take hours to change its mind.
-    fn tell(&self, error: &Error) {
+    /// Logs once what an administrator of the hub should do: permissions may be missing for hours.
+    fn log_failure(&self, error: &Error) {
         if !error.is_denied() {
-            warn!(error = %chain(error), "cannot ask the hub to join, trying again");
-        } else if !self.told.swap(true, Ordering::Relaxed) {
+            warn!(error = %chain(error), "cannot create the ManagedCluster on the hub, retrying");
+        } else if !self.logged.swap(true, Ordering::Relaxed) {
             warn!(
                 error = %chain(error),
                 "the hub refuses the bootstrap credentials: renew the token in the bootstrap kubeconfig, or have an \
-                 admin of the hub grant it get and create on managedclusters; trying on"
+                 administrator of the hub grant it get and create on managedclusters; retrying"
             );
         }
     }
 
-    fn created(&self) {
-        let cluster = &self.introduction.cluster;
+    fn log_created(&self) {
+        let cluster = &self.desired.cluster;
         info!(
             cluster,
-            "asked the hub to join; an admin of the hub accepts with: clusteradm accept --clusters {cluster}"
+            "created the ManagedCluster on the hub; an administrator of the hub accepts it with: clusteradm accept --clusters {cluster}"
         );
     }
 }
 
-impl Controller for Creating {
+impl Controller for ClusterCreation {
     const NAME: &'static str = "cluster-creating";
     type Key = String;
     type Observed = Observed;
@@ -117,24 +117,24 @@ impl Controller for Creating {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        builder.queue().add(self.introduction.cluster.clone());
+        builder.queue().add(self.desired.cluster.clone());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>, Error> {
         let found = match write::get(&self.clusters, key).await {
             Ok(Some(cluster)) => Found::Cluster(Box::new(cluster)),
             Ok(None) => Found::Nothing,
-            Err(error) => Found::NoAnswer(error),
+            Err(error) => Found::Failed(error),
         };
-        Ok(Some(Observed { introduction: self.introduction.clone(), found }))
+        Ok(Some(Observed { desired: self.desired.clone(), found }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
-        let introduction = &observed.introduction;
+        let desired = &observed.desired;
         match &observed.found {
-            Found::Nothing => Plan::Create(Box::new(introduction.managed_cluster())),
-            Found::Cluster(cluster) => with_new_urls(cluster, introduction),
-            Found::NoAnswer(_) => Plan::Nothing,
+            Found::Nothing => Plan::Create(Box::new(desired.managed_cluster())),
+            Found::Cluster(cluster) => with_new_urls(cluster, desired),
+            Found::Failed(_) => Plan::Nothing,
         }
     }
 
@@ -142,7 +142,7 @@ impl Controller for Creating {
         Ok(match plan {
             Plan::Create(cluster) => match write::create(&self.clusters, &cluster).await {
                 Ok(_) => {
-                    self.created();
+                    self.log_created();
                     Ok(())
                 }
                 Err(error) => Err(error),
@@ -154,21 +154,21 @@ impl Controller for Creating {
 
     async fn report(&self, observed: &Observed, applied: Result<(), Error>, _: Timestamp) -> Result<Requeue, Error> {
         let failure = match (&observed.found, &applied) {
-            (Found::NoAnswer(error), _) | (_, Err(error)) => error,
+            (Found::Failed(error), _) | (_, Err(error)) => error,
             _ => return Ok(Requeue::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
         };
         if failure.class() != Class::Conflict {
-            self.tell(failure);
+            self.log_failure(failure);
         }
         Ok(Requeue::BackOffWithin(LONGEST_RETRY))
     }
 }
 
-/// Adds the addresses that are missing; those that are there stay as they are.
-fn with_new_urls(cluster: &ManagedCluster, introduction: &Introduction) -> Plan {
+/// Adds missing addresses. Existing ones are not changed.
+fn with_new_urls(cluster: &ManagedCluster, desired: &DesiredCluster) -> Plan {
     let known = &cluster.spec.managed_cluster_client_configs;
     let is_new = |config: &ClientConfig| known.iter().all(|known| known.url != config.url);
-    let new: Vec<_> = introduction.client_configs().filter(is_new).collect();
+    let new: Vec<_> = desired.client_configs().filter(is_new).collect();
     if new.is_empty() {
         return Plan::Nothing;
     }
@@ -181,8 +181,8 @@ fn with_new_urls(cluster: &ManagedCluster, introduction: &Introduction) -> Plan 
 mod tests {
     use super::*;
 
-    fn introduction() -> Introduction {
-        Introduction {
+    fn desired() -> DesiredCluster {
+        DesiredCluster {
             cluster: "cluster1".into(),
             annotations: [("agent.open-cluster-management.io/a".into(), "1".into()), ("b".into(), "2".into())].into(),
             urls: vec!["https://a".into()],
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn plan(found: Found) -> Plan {
-        Creating::plan(&Observed { introduction: introduction(), found }, Timestamp::UNIX_EPOCH)
+        ClusterCreation::plan(&Observed { desired: desired(), found }, Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_existing_cluster_only_gets_addresses_it_lacks() {
-        let mut cluster = introduction().managed_cluster();
+        let mut cluster = desired().managed_cluster();
         cluster.spec.managed_cluster_client_configs[0].ca_bundle = None;
         assert_eq!(plan(Found::Cluster(Box::new(cluster.clone()))), Plan::Nothing, "another CA is no reason");
         cluster.spec.managed_cluster_client_configs[0].url = "https://b".into();
@@ -225,6 +225,6 @@ mod tests {
     #[test]
     fn without_an_answer_nothing_is_written() {
         let error = Error::Incomplete { noun: "x".into(), field: "y" };
-        assert_eq!(plan(Found::NoAnswer(error)), Plan::Nothing);
+        assert_eq!(plan(Found::Failed(error)), Plan::Nothing);
     }
 }
