@@ -16,128 +16,41 @@
 //! A server that is too busy and says when to ask again is asked again then.
 
 mod counting;
+mod error;
 mod exec;
 mod identity;
 mod proxy;
 mod reloading;
 mod retry;
+mod send;
 #[cfg(test)]
 mod testing;
 mod token_file;
 mod transport;
 mod verifier;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    task::{Context as Task, Poll},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
-use futures::{FutureExt as _, future::BoxFuture};
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header::USER_AGENT};
-use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
+use http::{HeaderValue, Request, Response, Uri, header::USER_AGENT};
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Bytes};
 use jiff::Timestamp;
 use kube::{Client, Config, client::Body};
-use tokio::time::timeout;
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, retry::RetryLayer};
-use tower_http::timeout::TimeoutBody;
+use tower::{BoxError, Service, ServiceBuilder, retry::RetryLayer};
 
 use self::{
     counting::{Counter, Counting},
     identity::Identity,
-    retry::{RetryAfter, copy},
-    transport::{Session, Transport, boxed},
+    retry::RetryAfter,
+    send::Current,
+    transport::{Transport, boxed},
 };
-pub use self::{exec::PluginError, proxy::Proxies};
+pub use self::{error::ClientError, exec::PluginError, proxy::Proxies};
 use crate::{
     Clock, Context,
     kubeconfig::{self, Fingerprint, KubeconfigError},
 };
-
-/// How long the answer to a read may take to begin, and every answer to go on.
-const READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the answer to a write may take to begin. The API server itself gives up after a minute; a write that is
-/// given up sooner, while it waits for an admission webhook, is cancelled there and never made.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(65);
-/// How long a watch may be silent. API servers send a bookmark about every minute, so one that is
-/// silent for longer is not watching, whatever the connection says.
-const WATCH_TIMEOUT: Duration = Duration::from_secs(100);
-
-/// Why a client could not be built from a configuration.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The kubeconfig cannot be used.
-    #[error(transparent)]
-    Kubeconfig(#[from] Arc<KubeconfigError>),
-    /// A certificate, a key or a token in it cannot be used.
-    #[error("failed to use the credentials for {server}")]
-    Credentials {
-        /// The API server's address.
-        server: String,
-        /// What is wrong.
-        #[source]
-        source: Arc<kube::Error>,
-    },
-    /// The certificate authority of the configuration cannot be used.
-    #[error("failed to use the certificate authority for {server}")]
-    Authority {
-        /// The API server's address.
-        server: String,
-        /// What is wrong.
-        #[source]
-        source: Arc<rustls::client::VerifierBuilderError>,
-    },
-    /// The server name to verify is not a name.
-    #[error("failed to use tls-server-name {name:?} for {server}")]
-    ServerName {
-        /// The API server's address.
-        server: String,
-        /// The name as given.
-        name: String,
-    },
-    /// The proxy's URL is malformed, or names a protocol that is not supported.
-    #[error("failed to use proxy {proxy}: it must be a URL that begins with http://, https:// or socks5://")]
-    Proxy {
-        /// The proxy as given, without the password.
-        proxy: String,
-    },
-    /// The file with the token cannot be used.
-    #[error("failed to read a token from {path}: {problem}")]
-    TokenFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// An exec plugin gave out no credential.
-    #[error(transparent)]
-    Plugin(Arc<PluginError>),
-    /// New credentials are for another API server than this endpoint was made for.
-    #[error(
-        "{origin} leads to {found} now, and no longer to {server}, for which this process was started; restart the process \
-         if it is to use {found}, or else correct the kubeconfig"
-    )]
-    OtherServer {
-        /// Where the credentials come from.
-        origin: String,
-        /// The API server of this endpoint.
-        server: String,
-        /// The API server that the new credentials are for.
-        found: String,
-    },
-    /// The user agent holds characters that a header cannot.
-    #[error("failed to use user agent {0:?}")]
-    UserAgent(String),
-}
-
-impl From<KubeconfigError> for ClientError {
-    fn from(error: KubeconfigError) -> Self {
-        Self::Kubeconfig(Arc::new(error))
-    }
-}
 
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -352,54 +265,6 @@ pub fn connect(config: &Config, user_agent: &str) -> Result<Client, ClientError>
 /// client; calling it again does nothing.
 pub fn install_crypto_provider() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-}
-
-/// Sends every request over the connection of the credentials that are current at that moment.
-#[derive(Clone)]
-struct Current(Arc<ArcSwap<Transport>>);
-
-impl Service<Request<Body>> for Current {
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Task<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        send(self.0.load_full(), request).boxed()
-    }
-}
-
-/// Sends a request, and again with a new credential if the one in use is refused and can be renewed.
-async fn send(transport: Arc<Transport>, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
-    let session = transport.session().await?;
-    let again = transport.has_plugin().then(|| copy(&request)).flatten();
-    let response = send_over(&session, request).await?;
-    let Some(again) = again.filter(|_| response.status() == StatusCode::UNAUTHORIZED) else { return Ok(response) };
-    match transport.after_refusal(session).await {
-        Some(renewed) => send_over(&renewed, again).await,
-        None => Ok(response),
-    }
-}
-
-async fn send_over(session: &Session, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
-    let silence = if is_watch(&request) { WATCH_TIMEOUT } else { READ_TIMEOUT };
-    let limit = if request.method().is_safe() { READ_TIMEOUT } else { WRITE_TIMEOUT };
-    let answer = session.http.clone().oneshot(request);
-    let response = timeout(limit, answer).await.map_err(|_| NoAnswer(limit))??;
-    Ok(response.map(|body| TimeoutBody::new(silence, body).boxed_unsync()))
-}
-
-/// The server accepted a request and does not answer it.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer within {} s", .0.as_secs())]
-struct NoAnswer(Duration);
-
-fn is_watch(request: &Request<Body>) -> bool {
-    let query = request.uri().query().unwrap_or_default();
-    query.split('&').any(|parameter| parameter == "watch=true")
 }
 
 #[cfg(test)]
