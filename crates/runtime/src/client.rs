@@ -1,19 +1,18 @@
 //! Clients to Kubernetes API servers.
 //!
-//! An [`Endpoint`] is one identity at one API server: the server, the kubeconfig's context that it was chosen by, the
-//! credentials and the proxy. All its clients share one HTTP/2 connection, however many watches they hold; where the server
-//! (or a proxy before it) only speaks HTTP/1.1, that is used.
+//! An [`Endpoint`] is one identity at one API server: the server, the kubeconfig context that named it, the credentials and
+//! the proxy. All its clients share one HTTP/2 connection, however many watches they hold; HTTP/1.1 is used if the server (or
+//! a proxy before it) does not support HTTP/2.
 //!
-//! Server and context never change: [`Endpoint::reload`] takes new credentials from the kubeconfig, and refuses those for
-//! another server. Requests from then on use a new connection, while open watches go on with the old one. What an exec
-//! plugin gave out is renewed before it expires, and when the server refuses it (401).
+//! Server and context never change: [`Endpoint::reload`] reads new credentials from the kubeconfig, and refuses those for
+//! another server. Later requests use a new connection, while open watches continue on the old one. Credentials from an exec
+//! plugin are renewed before they expire, and when the server rejects them (401).
 //!
-//! `kube::Client` over a [`tower::Service`] is the only way any controller reaches an API server, so
-//! whatever else answers the same requests (a mock in tests, another transport) can stand in.
+//! Controllers reach an API server only by a `kube::Client` over a [`tower::Service`], so a mock or another transport can
+//! replace the server.
 //!
-//! An endpoint that is [`counted`](Endpoint::counted) counts the writes of its clients.
-//!
-//! A server that is too busy and says when to ask again is asked again then.
+//! Writes are counted in the metrics of a [`Context`]. A request that a busy server rejects with `Retry-After` is sent again
+//! after that time.
 
 mod counting;
 mod error;
@@ -60,7 +59,7 @@ pub struct Endpoint {
     identity: Arc<Identity>,
     namespace: String,
     transport: Arc<ArcSwap<Transport>>,
-    /// What the kubeconfig said when its credentials were last taken.
+    /// That of the kubeconfig when it was last loaded.
     fingerprint: Arc<ArcSwap<Option<Fingerprint>>>,
     root_certificates: Option<Arc<[Vec<u8>]>>,
     counter: Counter,
@@ -75,9 +74,9 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint of the current context of the kubeconfig at `path`, or of the pod's service account when no path is
-    /// given. The context stays the one that is current now. Writes count in the metrics of `context`. No connection is
-    /// opened before the first request.
+    /// An endpoint for the current context of the kubeconfig at `path`, or for the pod's service account if no path is
+    /// given. The endpoint stays with that kubeconfig context. Its writes are counted in the metrics of `context`. No
+    /// connection is opened before the first request.
     ///
     /// # Errors
     /// [`ClientError`] if the kubeconfig or what it names cannot be used.
@@ -86,7 +85,7 @@ impl Endpoint {
             let config = Config::incluster().map_err(KubeconfigError::NotInCluster)?;
             return Self::build(Identity::service_account(&config), config, context);
         };
-        // First: what changes while the rest is read is found to have changed.
+        // Taken first, so that a change during the rest is noticed later.
         let fingerprint = Fingerprint::of(path, None).ok();
         let selected = kubeconfig::select(path, None)?;
         let config = kubeconfig::config(path, &selected)?;
@@ -108,7 +107,7 @@ impl Endpoint {
         })
     }
 
-    /// An endpoint for a configuration that comes from elsewhere. There is nothing to reload.
+    /// An endpoint for a configuration from elsewhere, which cannot be reloaded.
     ///
     /// # Errors
     /// [`ClientError`] if the configuration cannot be used.
@@ -117,9 +116,9 @@ impl Endpoint {
         Ok(Self::with_transport(Identity::given(config), &config.default_namespace, transport))
     }
 
-    /// An endpoint that is answered by `service`: another transport, or a server in this process.
+    /// An endpoint whose requests are answered by `service`: another transport, or a server in this process.
     ///
-    /// `server` is what the endpoint says its address is, `namespace` the default one of its clients.
+    /// `server` is the address that the endpoint reports, `namespace` the default namespace of its clients.
     pub fn over<S, B>(server: Uri, namespace: &str, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -145,14 +144,14 @@ impl Endpoint {
         }
     }
 
-    /// Counts what its clients write in the metrics of `context`.
+    /// Counts the writes of its clients in the metrics of `context`.
     #[must_use]
     pub fn counted(self, context: &Context) -> Self {
         Self { counter: Counter::of(context), ..self }
     }
 
-    /// [Reloads](Self::reload) whenever the kubeconfig's context, or a file that it names, changes, until `context` ends.
-    /// The credentials of a pod's service account are read again without this.
+    /// [Reloads](Self::reload) whenever the kubeconfig context or a file that it names changes, until `context` ends. The
+    /// credentials of a pod's service account are always reloaded.
     #[must_use]
     pub fn reloading(self, context: &Context) -> Self {
         if self.identity.kubeconfig().is_some() {
@@ -161,11 +160,11 @@ impl Endpoint {
         self
     }
 
-    /// Uses what the kubeconfig's context says now, if that is not in use yet, and returns whether it was not. Open
-    /// watches go on with the old credentials.
+    /// Reads the kubeconfig context again. Returns whether it has changed, and is used now. Open watches continue with the
+    /// old credentials.
     ///
     /// # Errors
-    /// [`ClientError`] if that cannot be used, or is for another server: the old credentials then stay in use.
+    /// [`ClientError`] if it cannot be used, or is for another server: the old credentials then stay in use.
     pub async fn reload(&self) -> Result<bool, ClientError> {
         let Some((path, context)) = self.identity.kubeconfig() else { return Ok(false) };
         let found = Some(Fingerprint::of(path, Some(context))?);
@@ -182,7 +181,7 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// Uses new credentials for the same server. Open watches go on with the old ones.
+    /// Uses new credentials for the same server. Open watches continue with the old ones.
     ///
     /// # Errors
     /// [`ClientError`] if the configuration cannot be used, or is for another server; the old one then stays in use.
@@ -202,19 +201,19 @@ impl Endpoint {
         self.identity.server()
     }
 
-    /// The kubeconfig and the context in it, if that is where the endpoint comes from.
+    /// The kubeconfig and the context in it, if the endpoint was loaded from one.
     #[must_use]
     pub fn kubeconfig(&self) -> Option<(&Path, &str)> {
         self.identity.kubeconfig()
     }
 
-    /// Where the credentials come from, for people: `context hub of /some/kubeconfig`.
+    /// The source of the credentials, for messages: `context hub of /some/kubeconfig`.
     #[must_use]
     pub fn origin(&self) -> String {
         self.identity.to_string()
     }
 
-    /// Runs the exec plugin of the kubeconfig, if there is one and it has not given out a credential yet.
+    /// Runs the exec plugin of the kubeconfig, if there is one that has not provided a credential yet.
     ///
     /// # Errors
     /// [`ClientError::Plugin`].
@@ -222,23 +221,23 @@ impl Endpoint {
         self.transport.load_full().session().await.map(drop)
     }
 
-    /// Until when the credential in use can be used, where an exec plugin gave it out and said so.
+    /// When the credential in use expires, if an exec plugin provided it with a time.
     #[must_use]
     pub fn expires(&self) -> Option<Timestamp> {
         self.transport.load().expires()
     }
 
-    /// The certificates (DER) that the API server was recognized by at the start; none for those of the system.
+    /// The certificate authorities (DER) of the API server when the endpoint was loaded; `None` for those of the system.
     #[must_use]
     pub fn root_certificates(&self) -> Option<&[Vec<u8>]> {
         self.root_certificates.as_deref()
     }
 
-    /// A client over this endpoint's connection. The part of `user_agent` before a slash is the
-    /// field manager of what it writes. Must be called inside the Tokio runtime that will use it.
+    /// A client over this endpoint's connection. The part of `user_agent` before a slash is the field manager of its writes.
+    /// Must be called in the Tokio runtime that will use it.
     ///
     /// # Errors
-    /// [`ClientError::UserAgent`] when it is not a header value.
+    /// [`ClientError::UserAgent`] if it is not a header value.
     pub fn client(&self, user_agent: &str) -> Result<Client, ClientError> {
         let agent = HeaderValue::from_str(user_agent).map_err(|_| ClientError::UserAgent(user_agent.into()))?;
         let service = ServiceBuilder::new()
@@ -253,7 +252,7 @@ impl Endpoint {
     }
 }
 
-/// A client of its own connection, for commands that need one and nothing else.
+/// A client with its own connection, for commands that need a single client.
 ///
 /// # Errors
 /// See [`Endpoint::new`].

@@ -1,6 +1,6 @@
-//! Kubeconfig files: one context of them is used, and errors say which file is wrong.
+//! Kubeconfig files: selecting a context, building a configuration from it, and noticing that it has changed.
 //!
-//! The environment is not read here: where a kubeconfig names no proxy, [`Proxies`](crate::client::Proxies) decide.
+//! The environment is not read here. If a kubeconfig names no proxy, [`Proxies`](crate::client::Proxies) add one.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ impl KubeconfigError {
 /// # Errors
 /// [`KubeconfigError::Read`] and [`KubeconfigError::Parse`].
 pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
-    // First, since the reason why a file cannot be read is what a person needs to know.
+    // kube's error would not say why the file cannot be read.
     std::fs::metadata(path)
         .and_then(|_| std::fs::File::open(path))
         .map_err(|source| KubeconfigError::Read { path: path.into(), source })?;
@@ -147,8 +147,8 @@ impl SelectedContext {
         Ok(Self { name: name.to_owned(), cluster, user, namespace: context.namespace.clone() })
     }
 
-    /// The files that the context's cluster and user name and whose content counts: certificate authority, client
-    /// certificate, key and token. A file whose content is in the kubeconfig as well does not count.
+    /// The files that the context's cluster and user name: certificate authority, client certificate, key and token. A file
+    /// is left out if the kubeconfig also has the content inline, which takes precedence.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let Self { cluster, user, .. } = self;
@@ -173,7 +173,7 @@ impl SelectedContext {
     pub fn config(&self) -> Result<Config, Cause> {
         let server = self.cluster.server.as_ref().ok_or(Cause::MissingClusterUrl)?;
         let mut config = Config::new(server.parse().map_err(Cause::ParseClusterUrl)?);
-        // kube loads the certificate authority, from wherever it is, for the plugins that ask for it.
+        // kube loads the certificate authority for plugins: from the file or inline.
         let authority = ExecAuthCluster::try_from(&self.cluster)?.certificate_authority_data;
         config.root_cert = authority.filter(|pem| !pem.is_empty()).map(|pem| certificates(&pem));
         config.default_namespace = self.namespace.clone().unwrap_or(config.default_namespace);
@@ -186,15 +186,15 @@ impl SelectedContext {
     }
 }
 
-/// Blocks that are no certificates, or cannot be read, are ignored, as in Go.
+/// As in Go, other and malformed PEM blocks are ignored.
 fn certificates(pem: &[u8]) -> Vec<Vec<u8>> {
     CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).map(|der| der.to_vec()).collect()
 }
 
-/// What one context of a kubeconfig says: its cluster, its user, and the content of the files that these name. Two are
-/// equal if it says the same; other contexts, and which one is the current one, do not count.
+/// A hash of one context of a kubeconfig: its cluster, its user, and the content of the files that these name. Other
+/// contexts do not count, and neither does which one is the current one.
 ///
-/// It is meant for reloading. Take one before you use a kubeconfig, and compare it now and then:
+/// It is meant for reloading. Take one before you use a kubeconfig, and compare it periodically:
 ///
 /// ```no_run
 /// # use std::path::Path;
@@ -205,8 +205,8 @@ fn certificates(pem: &[u8]) -> Vec<Vec<u8>> {
 /// # }
 /// ```
 ///
-/// A process that goes on with the context it started with, as all of ours do, gives the name of that context. `None` is
-/// for those who start over when the file's current context is another one.
+/// Pass the name of a context to stay with that context. Pass `None` to follow the file's current context, for example to
+/// start over when it is another one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -234,7 +234,7 @@ impl Fingerprint {
     }
 }
 
-/// With its length, so that no two lists of contents look alike.
+/// Includes the length, so that different lists of contents differ.
 fn add(hasher: &mut Sha256, content: &[u8]) {
     hasher.update(content.len().to_be_bytes());
     hasher.update(content);

@@ -14,7 +14,7 @@ use crate::{
     metrics::{Metrics, Write},
 };
 
-/// Where writes are counted, if anywhere.
+/// The metrics in which writes are counted, if any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter(Option<Arc<Metrics>>);
 
@@ -75,7 +75,7 @@ struct Target {
 }
 
 impl Target {
-    /// Of a write to a resource; nothing for reads and for what is no resource.
+    /// The target of a write to a resource; `None` for reads and for other paths.
     fn of(method: &Method, path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/');
         let group = match parts.next()? {
@@ -86,7 +86,7 @@ impl Target {
         let _version = parts.next()?;
         let rest: Vec<_> = parts.collect();
         let (resource, name, subresource) = match rest[..] {
-            // Namespaces are a kind of their own, and have two subresources.
+            // Subresources of namespaces, not resources in them.
             ["namespaces", name, sub @ ("status" | "finalize")] => ("namespaces", Some(name), Some(sub)),
             ["namespaces", _, resource] => (resource, None, None),
             ["namespaces", _, resource, name] => (resource, Some(name), None),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_told_by_verb_group_and_resource() {
+    fn a_write_is_counted_by_verb_group_and_resource() {
         let is = |verb, group: &str, resource: &str| Some((verb, group.to_owned(), resource.to_owned()));
         assert_eq!(target(&Method::POST, "/api/v1/namespaces"), is("create", "", "namespaces"));
         assert_eq!(target(&Method::PATCH, "/api/v1/namespaces/a"), is("patch", "", "namespaces"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_what_is_no_resource_do_not_count() {
+    fn reads_and_other_paths_do_not_count() {
         assert_eq!(target(&Method::GET, "/api/v1/namespaces"), None);
         assert_eq!(target(&Method::POST, "/version"), None);
         assert_eq!(target(&Method::POST, "/apis/a/v1"), None);

@@ -1,4 +1,4 @@
-//! Why a client cannot be built, or not go on with new credentials.
+//! Errors of building clients and of reloading credentials.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -51,7 +51,7 @@ pub enum ClientError {
         /// What is wrong with it.
         problem: String,
     },
-    /// An exec plugin gave out no credential.
+    /// An exec plugin failed.
     #[error(transparent)]
     Plugin(Arc<PluginError>),
     /// New credentials are for another API server than this endpoint was made for.
@@ -60,14 +60,14 @@ pub enum ClientError {
          if it is to use {found}, or else correct the kubeconfig"
     )]
     OtherServer {
-        /// Where the credentials come from.
+        /// The source of the credentials.
         origin: String,
         /// The API server of this endpoint.
         server: String,
         /// The API server that the new credentials are for.
         found: String,
     },
-    /// The user agent holds characters that a header cannot.
+    /// The user agent contains characters that are not allowed in a header.
     #[error("failed to use user agent {0:?}")]
     UserAgent(String),
 }

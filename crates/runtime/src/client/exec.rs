@@ -1,6 +1,6 @@
-//! Credentials that a program gives out: the exec plugins of a kubeconfig, as client-go runs them.
+//! Exec plugins of kubeconfigs, run as client-go runs them.
 //!
-//! kube's own runs the program twice for each configuration, and never again for a client certificate.
+//! kube runs a plugin twice for each configuration, and does not renew client certificates.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use tokio::{process::Command, time::timeout};
 /// How long a plugin may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Why a plugin gave out no credential. What it wrote is never shown, since it may be the credential.
+/// Why a plugin provided no credential. The message never contains its output, which may hold a credential.
 #[derive(Debug, thiserror::Error)]
 #[error("credential plugin {command} of the kubeconfig {problem}")]
 pub struct PluginError {
@@ -32,7 +32,7 @@ pub struct PluginError {
     problem: String,
 }
 
-/// A credential, and until when it can be used.
+/// A credential, and when it expires.
 #[derive(Default)]
 pub(super) struct Credential {
     pub(super) token: Option<String>,
@@ -40,13 +40,14 @@ pub(super) struct Credential {
     pub(super) expires: Option<Timestamp>,
 }
 
-/// The program that gives out the credentials of a user.
+/// The program that provides the credentials of a user.
 #[derive(Clone)]
 pub(super) struct Plugin(ExecConfig);
 
+/// What a plugin returns.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ExecCredential {
     api_version: Option<String>,
     status: Option<Status>,
 }
@@ -61,7 +62,7 @@ struct Status {
 }
 
 impl Plugin {
-    /// Takes the plugin out of a user whose credentials come from it, and not from the kubeconfig itself.
+    /// Removes the plugin from a user. Returns it if the user has no other credentials, which take precedence.
     pub(super) fn take(user: &mut AuthInfo) -> Option<Self> {
         let has_others = user.username.is_some() || user.token.is_some() || user.token_file.is_some();
         let plugin = user.exec.take()?;
@@ -71,17 +72,17 @@ impl Plugin {
     /// Runs the program.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let output = timeout(LIMIT, self.output()).await;
-        let output = output.map_err(|_| self.error(format!("did not end within {} s", LIMIT.as_secs())))??;
+        let output = output.map_err(|_| self.error(format!("did not exit within {} s", LIMIT.as_secs())))??;
         let text = String::from_utf8_lossy(&output);
-        // Not everyone writes JSON, and client-go reads YAML too.
-        let answer = ocm_apimachinery::yaml::from_str(&text);
-        let answer: Answer = answer.map_err(|_| self.error("did not write an ExecCredential"))?;
-        self.credential(answer)
+        // JSON or YAML, as in client-go.
+        let credential = ocm_apimachinery::yaml::from_str(&text);
+        let credential: ExecCredential = credential.map_err(|_| self.error("did not return an ExecCredential"))?;
+        self.credential(credential)
     }
 
     async fn output(&self) -> Result<Vec<u8>, PluginError> {
         let child = self.command()?.spawn();
-        let child = child.map_err(|error| self.error(format!("cannot be started: {error}{}", self.install_hint())))?;
+        let child = child.map_err(|error| self.error(format!("failed to start: {error}{}", self.install_hint())))?;
         let output = child.wait_with_output().await.map_err(|error| self.error(format!("failed: {error}")))?;
         if !output.status.success() {
             return Err(self.error(format!("failed with {}", output.status)));
@@ -98,13 +99,13 @@ impl Plugin {
         let name = config.command.as_ref().ok_or_else(|| self.error("has no command"))?;
         let mut command = Command::new(name);
         command.args(config.args.iter().flatten()).envs(config.env.iter().flatten().filter_map(variable));
-        command.env("KUBERNETES_EXEC_INFO", self.question(is_interactive).to_string());
+        command.env("KUBERNETES_EXEC_INFO", self.exec_info(is_interactive).to_string());
         command.stdin(if is_interactive { Stdio::inherit() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
         Ok(command)
     }
 
-    fn question(&self, is_interactive: bool) -> Value {
+    fn exec_info(&self, is_interactive: bool) -> Value {
         let mut spec = json!({"interactive": is_interactive});
         if let Some(cluster) = self.0.cluster.as_ref().filter(|_| self.0.provide_cluster_info) {
             spec["cluster"] = json!(cluster);
@@ -112,35 +113,36 @@ impl Plugin {
         json!({"apiVersion": self.0.api_version, "kind": "ExecCredential", "spec": spec})
     }
 
-    fn credential(&self, answer: Answer) -> Result<Credential, PluginError> {
-        if answer.api_version != self.0.api_version {
-            let (asked, found) = (&self.0.api_version, &answer.api_version);
+    fn credential(&self, credential: ExecCredential) -> Result<Credential, PluginError> {
+        if credential.api_version != self.0.api_version {
+            let (asked, found) = (&self.0.api_version, &credential.api_version);
             let (asked, found) = (asked.as_deref().unwrap_or("none"), found.as_deref().unwrap_or("none"));
-            return Err(self.error(format!("was asked for apiVersion {asked} and wrote {found}")));
+            return Err(self.error(format!("was configured with apiVersion {asked} and returned {found}")));
         }
-        let status = answer.status.unwrap_or_default();
+        let status = credential.status.unwrap_or_default();
         let identity = match (&status.client_certificate_data, &status.client_key_data) {
             (Some(certificate), Some(key)) => Some(self.identity(certificate, key)?),
             (None, None) => None,
-            _ => return Err(self.error("wrote a client certificate without a key, or a key without a certificate")),
+            _ => return Err(self.error("returned a client certificate without a key, or a key without a certificate")),
         };
         if identity.is_none() && status.token.is_none() {
-            return Err(self.error("wrote neither a token nor a client certificate"));
+            return Err(self.error("returned neither a token nor a client certificate"));
         }
         let expires = status.expiration_timestamp.map(|text| text.parse());
-        let expires = expires.transpose().map_err(|_| self.error("wrote an expirationTimestamp that is no time"))?;
+        let expires =
+            expires.transpose().map_err(|_| self.error("returned an expirationTimestamp that is not a time"))?;
         Ok(Credential { token: status.token, identity, expires })
     }
 
     fn identity(&self, certificate: &str, key: &str) -> Result<Arc<CertifiedKey>, PluginError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
-        let chain = chain.map_err(|_| self.error("wrote a client certificate that is not PEM"))?;
+        let chain = chain.map_err(|_| self.error("returned a client certificate that is not PEM"))?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
-        let key = key.map_err(|_| self.error("wrote a client key that is not PEM"))?;
+        let key = key.map_err(|_| self.error("returned a client key that is not PEM"))?;
         let identity = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
         identity
             .map(Arc::new)
-            .map_err(|error| self.error(format!("wrote a client certificate that cannot be used: {error}")))
+            .map_err(|error| self.error(format!("returned a client certificate that cannot be used: {error}")))
     }
 
     fn install_hint(&self) -> String {

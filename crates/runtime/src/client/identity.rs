@@ -1,4 +1,4 @@
-//! What does not change about an endpoint, whatever its files say.
+//! The identity of an endpoint, which does not change when its kubeconfig does.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use kube::Config;
 
 use super::{ClientError, proxy::port_of};
 
-/// A server, and where it was chosen.
+/// A server, and the source of its configuration.
 #[derive(Debug)]
 pub(super) struct Identity {
     origin: Origin,
@@ -64,7 +64,7 @@ impl Identity {
         }
     }
 
-    /// Checks that a configuration is for the same server. Its certificates, its users and its proxies may change.
+    /// Checks that a configuration is for the same server. Its certificate authorities, user and proxy may differ.
     pub(super) fn check(&self, config: &Config) -> Result<(), ClientError> {
         if is_same(&self.server, &config.cluster_url) && self.tls_server_name == config.tls_server_name {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Proxies between a client and its API server.
 //!
-//! As in Go's client: a `proxy-url` of the kubeconfig counts, and else what the environment says, as curl reads it too.
+//! As in Go's client, the `proxy-url` of a kubeconfig takes precedence over the variables of the environment, and `NO_PROXY`
+//! applies to the latter only.
 
 use std::net::IpAddr;
 
@@ -25,7 +26,7 @@ use super::ClientError;
 /// The port of a SOCKS proxy that names none.
 const SOCKS_PORT: u16 = 1080;
 
-/// The proxies that the environment of a process names. Its `Debug` form does not show their passwords.
+/// The proxy variables of a process's environment. Its `Debug` form does not show passwords.
 #[derive(Clone, Default)]
 pub struct Proxies {
     http: String,
@@ -60,10 +61,10 @@ impl Proxies {
         }
     }
 
-    /// Adds the proxy to a configuration that names none.
+    /// Sets the proxy of a configuration that has none.
     ///
     /// # Errors
-    /// [`ClientError::Proxy`] if the one to use is no URL.
+    /// [`ClientError::Proxy`] if the variable does not hold a URL.
     pub fn complete(&self, config: &mut Config) -> Result<(), ClientError> {
         if config.proxy_url.is_some() {
             return Ok(());
@@ -73,7 +74,7 @@ impl Proxies {
         Ok(())
     }
 
-    /// The URL of the proxy for a server; none for this machine and for what `NO_PROXY` excludes.
+    /// The URL of the proxy for a server; `None` for this machine and for servers that `NO_PROXY` excludes.
     fn url_for(&self, server: &Uri) -> Option<&str> {
         let own = match server.scheme_str() {
             Some("https") => &self.https,
@@ -95,8 +96,8 @@ impl Proxies {
     }
 }
 
-/// What an entry of `NO_PROXY` says about a server, in the form that [`Matcher`] reads as Go does: it knows neither ports
-/// nor names that are meant with all below them but without themselves.
+/// Converts an entry of `NO_PROXY` for [`Matcher`], which knows no ports and for which `.example.com` includes `example.com`.
+/// `None` if Go would not apply the entry to this server.
 fn entry_for<'a>(entry: &'a str, server: &Uri) -> Option<&'a str> {
     let (name, port) = match entry.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse::<u16>().ok()),
@@ -119,7 +120,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A URL as it may be shown: without the user and the password in it.
+/// A URL without the user and the password in it.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
@@ -129,12 +130,12 @@ fn without_password(url: &str) -> String {
 /// Opens connections to servers through a proxy.
 pub(super) type ProxyConnector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
-/// A proxy, and how to log in to it.
+/// A proxy, and the credentials for it.
 #[derive(Clone, Debug)]
 pub(super) enum Proxy {
-    /// Asked with CONNECT, over TLS or not.
+    /// An HTTP proxy, with or without TLS; it gets CONNECT requests.
     Http { uri: Uri, authorization: Option<HeaderValue> },
-    /// Asked with SOCKS 5; it resolves names.
+    /// A SOCKS 5 proxy, which resolves host names.
     Socks { uri: Uri, login: Option<(String, String)> },
 }
 
@@ -174,7 +175,7 @@ impl Proxy {
     }
 }
 
-/// Where the proxy listens, as a URL of a plain connection.
+/// The address of a SOCKS proxy, as the URL of a plain connection.
 fn socks_address(proxy: &Intercept) -> Option<Uri> {
     let host = proxy.uri().host()?;
     format!("http://{host}:{}", proxy.uri().port_u16().unwrap_or(SOCKS_PORT)).parse().ok()

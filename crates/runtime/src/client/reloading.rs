@@ -1,4 +1,4 @@
-//! Reloading of credentials in files that others renew, such as those of a mounted secret.
+//! Reloads credentials from files that change, such as those of a mounted secret.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 /// How often the files are read. A secret takes about a minute to arrive in a pod.
 const PERIOD: Duration = Duration::from_secs(20);
 
-/// Reloads an endpoint whenever its kubeconfig changes. What cannot be used is logged once, and tried again.
+/// Reloads an endpoint whenever its kubeconfig changes. An error is logged once, and reloading is tried again.
 pub(crate) async fn follow(endpoint: Endpoint) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -24,7 +24,7 @@ pub(crate) async fn follow(endpoint: Endpoint) {
     }
 }
 
-/// Returns what is wrong now; `known` is what was wrong before.
+/// Returns the current problem, and logs it unless it equals `known`.
 async fn reload(endpoint: &Endpoint, known: Option<String>) -> Option<String> {
     let error = match endpoint.reload().await {
         Ok(true) => {
@@ -51,16 +51,16 @@ fn refuse(endpoint: &Endpoint, error: &ClientError, problem: &str) {
     let (credentials, server) = (endpoint.origin(), endpoint.server());
     match error {
         ClientError::OtherServer { .. } => {
-            error!(credentials, %server, error = problem, "refused new credentials, going on with the old ones");
+            error!(credentials, %server, error = problem, "refused new credentials, using the old ones");
         }
         ClientError::Kubeconfig(cause) if cause.is_missing_context() => {
             error!(credentials, %server, error = problem,
-                "the kubeconfig no longer has the context that this process was started with, going on with the old \
+                "the kubeconfig no longer has the context that this process was started with, using the old \
                  credentials; put the context back, or restart the process to use another one");
         }
-        // Files that are being replaced may not fit each other yet.
+        // Certificate and key may not match while both are being replaced.
         _ => {
-            warn!(credentials, %server, error = problem, "cannot use the new credentials yet, going on with the old ones");
+            warn!(credentials, %server, error = problem, "cannot use the new credentials yet, using the old ones");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Asks a busy server again when its `Retry-After` says.
+//! Retries requests that a busy server rejects with `Retry-After`.
 //!
-//! kube's policy is not used as it is: it repeats writes after 503 and 504 without the server having asked for it, and waits
-//! for as long as a server says. The copying of requests is kube's.
+//! kube's policy also retries writes after 503 and 504 without `Retry-After`, which may repeat their effect, and has no limit
+//! for `Retry-After`. Only its way of copying requests is used.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use tokio::time::{Sleep, sleep};
 use tower::{BoxError, retry::Policy};
 use tracing::debug;
 
-/// The longest wait, whatever the server asks for.
+/// The longest wait for one retry.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How often a request is repeated; then the caller gets the answer.
+/// The number of retries; then the caller gets the response.
 const RETRIES: usize = 4;
 
-/// Honours `Retry-After` of 429 and 503. The server has not begun to do what was asked, so writes are repeated as well.
+/// Honours `Retry-After` of 429 and 503. The server has not started to process such a request, so writes are retried too.
 #[derive(Clone)]
 pub(super) struct RetryAfter {
     left: usize,
@@ -36,7 +36,7 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryAfter {
         let wait = retry_after(response)?;
         self.left = self.left.checked_sub(1)?;
         debug!(code = response.status().as_u16(), ?wait, "the API server is too busy, asking again later");
-        // With jitter: it may have told many clients the same.
+        // With jitter, since many clients may have got the same value.
         Some(sleep(wait.mul_f64(rand::random_range(1.0..=1.25))))
     }
 
@@ -45,7 +45,7 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryAfter {
     }
 }
 
-/// The same request again; none if its body can be read only once.
+/// A copy of a request; `None` if its body can be read only once.
 pub(super) fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let mut policy = RetryPolicy::default();
     Policy::<_, Response<Body>, _>::clone_request(&mut policy, request)

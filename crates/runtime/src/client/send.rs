@@ -1,4 +1,4 @@
-//! Sends requests: over which connection, with which credential, and for how long.
+//! Sends requests with the current credentials, within time limits.
 
 use std::{
     sync::Arc,
@@ -21,16 +21,16 @@ use super::{
     transport::{Session, Transport},
 };
 
-/// How long the answer to a read may take to begin, and every answer to go on.
+/// How long the response to a read may take to start, and the longest pause within any response.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the answer to a write may take to begin. The API server itself gives up after a minute; a write that is
-/// given up sooner, while it waits for an admission webhook, is cancelled there and never made.
+/// How long the response to a write may take to start. The API server has a limit of a minute; if the client gives up
+/// sooner, while the write waits for an admission webhook, the server cancels the write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(65);
-/// How long a watch may be silent. API servers send a bookmark about every minute, so one that is
-/// silent for longer is not watching, whatever the connection says.
+/// How long a watch may receive nothing. API servers send a bookmark about every minute, so a watch that receives nothing
+/// for longer is broken, even if its connection is open.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Sends every request over the connection of the credentials that are current at that moment.
+/// Sends every request with the credentials that are current at that moment.
 #[derive(Clone)]
 pub(super) struct Current(pub(super) Arc<ArcSwap<Transport>>);
 
@@ -48,7 +48,7 @@ impl Service<Request<Body>> for Current {
     }
 }
 
-/// Sends a request, and again with a new credential if the one in use is refused and can be renewed.
+/// Sends a request. If the server rejects the credential (401) and it can be renewed, sends the request once more.
 async fn send(transport: Arc<Transport>, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
     let session = transport.session().await?;
     let again = transport.has_plugin().then(|| copy(&request)).flatten();
@@ -68,7 +68,7 @@ async fn send_over(session: &Session, request: Request<Body>) -> Result<Response
     Ok(response.map(|body| TimeoutBody::new(silence, body).boxed_unsync()))
 }
 
-/// The server accepted a request and does not answer it.
+/// The server did not respond in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", .0.as_secs())]
 struct NoAnswer(Duration);

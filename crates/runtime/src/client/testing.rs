@@ -200,3 +200,41 @@ pub(super) async fn ask(endpoint: &super::Endpoint) -> Result<String, String> {
     let answer = endpoint.client("test").unwrap().request_text(request).await;
     answer.map_err(|error| crate::error::chain(&error))
 }
+
+/// A SOCKS 5 proxy that asks for a user and a password. It notes both, and the host that it is to connect to; it connects to
+/// `target`.
+pub(super) struct SocksProxy {
+    pub(super) address: String,
+    pub(super) asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl SocksProxy {
+    pub(super) async fn start(target: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Self { address: listener.local_addr().unwrap().to_string(), asked: Arc::default() };
+        let asked = proxy.asked.clone();
+        tokio::spawn(async move {
+            let mut client = listener.accept().await.unwrap().0;
+            let note = async |client: &mut TcpStream| {
+                let mut text = vec![0; client.read_u8().await.unwrap().into()];
+                client.read_exact(&mut text).await.unwrap();
+                asked.lock().unwrap().push(String::from_utf8(text).unwrap());
+            };
+            // Version, the number of methods, the method.
+            client.read_exact(&mut [0; 3]).await.unwrap();
+            client.write_all(&[5, 2]).await.unwrap();
+            client.read_u8().await.unwrap();
+            note(&mut client).await;
+            note(&mut client).await;
+            client.write_all(&[1, 0]).await.unwrap();
+            // Version, command, reserved, kind of address; after the host the port.
+            client.read_exact(&mut [0; 4]).await.unwrap();
+            note(&mut client).await;
+            client.read_u16().await.unwrap();
+            client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+            let mut server = TcpStream::connect(target).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        });
+        proxy
+    }
+}

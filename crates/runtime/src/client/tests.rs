@@ -1,4 +1,4 @@
-//! How long a client waits, and for what.
+//! Time limits and retries.
 
 use std::{
     convert::Infallible,
@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use http_body_util::Full;

@@ -1,6 +1,6 @@
-//! Tokens in files, which are read again every minute, as those of a pod's service account must be.
+//! Tokens in files, such as those of service accounts, which are read again every minute.
 //!
-//! kube's own sends a token with the line break behind it, which is no header; Go's client cuts it off.
+//! kube does not remove a line break after the token, which makes the header invalid; client-go does.
 
 use std::{
     path::PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct TokenFile {
 }
 
 impl TokenFile {
-    /// Takes the file out of a user whose token comes from it.
+    /// Removes the file from a user. Returns it if the user has no other credentials, which take precedence.
     pub(super) fn take(user: &mut AuthInfo, clock: &Clock) -> Result<Option<Self>, ClientError> {
         let Some(path) = user.token_file.take().map(PathBuf::from) else { return Ok(None) };
         if user.token.is_some() || user.username.is_some() || user.auth_provider.is_some() {
@@ -36,7 +36,7 @@ impl TokenFile {
         Ok(Some(Self { path, clock: clock.clone(), read: Mutex::new((header, clock.now())) }))
     }
 
-    /// The header `Authorization`. A file that cannot be read any more leaves the last token in use.
+    /// The header `Authorization`. If the file can no longer be read, the last token is used.
     pub(super) fn authorization(&self) -> HeaderValue {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
@@ -54,7 +54,7 @@ fn header(path: &PathBuf) -> Result<HeaderValue, String> {
         return Err("it is empty".to_owned());
     }
     let header = HeaderValue::try_from(format!("Bearer {token}"));
-    let mut header = header.map_err(|_| "it holds characters that a token cannot have".to_owned())?;
+    let mut header = header.map_err(|_| "it contains characters that are not allowed in a token".to_owned())?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -1,4 +1,4 @@
-//! How requests get to a server: connections, and the credentials that they are opened with.
+//! Connections to a server, and the credentials that they use.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,29 +39,29 @@ use crate::{Clock, error::chain};
 
 /// How long opening a TCP connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that has been silent for this long is asked whether it is alive.
+/// How often an idle connection is pinged.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// A connection that does not answer that question within this time is given up.
+/// A connection that does not answer a ping within this time is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// A credential is renewed this long before it expires.
 const AHEAD: SignedDuration = SignedDuration::from_secs(60);
-/// A plugin is not run more often than this, whatever it gave out and the server said about it.
+/// The shortest time between two runs of a plugin.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 pub(super) type HttpService = BoxCloneSyncService<Request<Body>, Response<AnswerBody>, BoxError>;
 
-/// One configuration: a server, and where the credentials for it come from.
+/// A server, and the source of the credentials for it.
 pub(super) struct Transport {
     config: Config,
     plugin: Option<Plugin>,
     clock: Clock,
-    /// None before a plugin has given out the first credential.
+    /// `None` until a plugin has provided the first credential.
     session: ArcSwapOption<Session>,
-    /// When the plugin last failed, and why. Locked while it runs.
+    /// The last failure of the plugin, and its time. Locked while the plugin runs.
     failure: Mutex<Option<(Timestamp, ClientError)>>,
 }
 
-/// A connection, opened when it is needed, with one credential.
+/// A connection with one credential. It is opened when it is first used.
 pub(super) struct Session {
     pub(super) http: HttpService,
     since: Timestamp,
@@ -73,13 +73,13 @@ impl Transport {
     pub(super) fn new(config: &Config, clock: &Clock) -> Result<Self, ClientError> {
         let mut config = config.clone();
         let plugin = Plugin::take(&mut config.auth_info);
-        // Built with a plugin as well, since what is wrong with the configuration is to be known at once.
+        // Built even with a plugin, so that errors in the configuration are found at once.
         let session = Session::new(&config, Credential::default(), clock)?;
         let session = ArcSwapOption::new(plugin.is_none().then(|| Arc::new(session)));
         Ok(Self { config, plugin, clock: clock.clone(), session, failure: Mutex::default() })
     }
 
-    /// What is answered by `service`.
+    /// A transport whose requests are answered by `service`.
     pub(super) fn over(server: http::Uri, service: HttpService) -> Self {
         let session = Session { http: service, since: Timestamp::MIN, expires: None };
         Self {
@@ -95,12 +95,12 @@ impl Transport {
         self.plugin.is_some()
     }
 
-    /// Until when the credential in use can be used, if that is known.
+    /// When the credential in use expires, if that is known.
     pub(super) fn expires(&self) -> Option<Timestamp> {
         self.session.load().as_ref().and_then(|session| session.expires)
     }
 
-    /// What to send the next request over. A credential that is about to expire is renewed first.
+    /// The session for the next request. A credential that is about to expire is renewed first.
     pub(super) async fn session(&self) -> Result<Arc<Session>, ClientError> {
         let now = self.clock.now();
         match self.session.load_full() {
@@ -109,7 +109,7 @@ impl Transport {
         }
     }
 
-    /// What to send a request over that was refused (401) with the credential of `refused`; none if there is nothing new.
+    /// A new session after a request was rejected (401) with the credential of `refused`; `None` if there is no other.
     pub(super) async fn after_refusal(&self, refused: Arc<Session>) -> Option<Arc<Session>> {
         if self.plugin.is_none() || self.clock.now() < refused.since + PAUSE {
             return None;
@@ -118,7 +118,7 @@ impl Transport {
         renewed.ok().filter(|renewed| !Arc::ptr_eq(renewed, &refused))
     }
 
-    /// Runs the plugin, unless another task has done so since `due` was in use.
+    /// Runs the plugin, unless another task has already replaced `due`.
     async fn renew(&self, due: Option<Arc<Session>>) -> Result<Arc<Session>, ClientError> {
         let mut failure = self.failure.lock().await;
         let (current, now) = (self.session.load_full(), self.clock.now());
@@ -139,7 +139,7 @@ impl Transport {
             Err(error) => {
                 *failure = Some((now, error.clone()));
                 let Some(old) = usable(due, now) else { return Err(error) };
-                warn!(error = %chain(&error), "failed to renew the credentials, going on with the old ones until they expire");
+                warn!(error = %chain(&error), "failed to renew the credentials, using the old ones until they expire");
                 Ok(old)
             }
         }
@@ -176,7 +176,7 @@ impl Session {
     }
 }
 
-/// The old credential, until it expires: that is why it is renewed ahead of time.
+/// The old session, if its credential has not expired yet.
 fn usable(due: Option<Arc<Session>>, now: Timestamp) -> Option<Arc<Session>> {
     due.filter(|due| due.expires.is_none_or(|expires| now < expires))
 }
@@ -201,7 +201,7 @@ fn client_tls(config: &Config) -> Result<ClientConfig, ClientError> {
     Ok(tls)
 }
 
-/// A proxy is recognized by the same certificates as the server, as in Go, and gets none of the client's.
+/// The certificate of a proxy is verified like the server's, as in Go. The proxy does not get the client's certificate.
 fn proxy(config: &Config) -> Result<Option<ProxyConnector>, ClientError> {
     let Some(url) = &config.proxy_url else { return Ok(None) };
     let proxy = Proxy::parse(&url.to_string())?;

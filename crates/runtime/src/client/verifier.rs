@@ -1,7 +1,7 @@
-//! Which certificates of a server are trusted.
+//! Verifies the certificates of servers.
 //!
-//! Kubeconfigs may name the server's own certificate as its authority, which is none. Go accepts that, and so do we: a
-//! certificate that equals a configured one needs no issuer, but its name, its dates and its usage are checked.
+//! The certificate authority of a kubeconfig may be the server's own certificate, which is no authority. As in Go, a
+//! certificate that equals a configured one needs no issuer; its name, validity and usage are checked.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use x509_cert::{
     ext::pkix::ExtendedKeyUsage,
 };
 
-/// The verifier for a configuration; none where kube's is enough: without configured certificates, or without
-/// verification, or in a pod, whose file of authorities kube reads again.
+/// The verifier for a configuration; `None` if kube's is used: without configured certificates, without verification, and in
+/// a pod, where kube reloads the certificate authorities.
 pub(super) fn of(config: &Config) -> Result<Option<Arc<Verifier>>, BuildError> {
     let Some(certificates) = &config.root_cert else { return Ok(None) };
     if config.accept_invalid_certs || config.root_cert_file.is_some() {
@@ -40,7 +40,7 @@ pub(super) fn of(config: &Config) -> Result<Option<Arc<Verifier>>, BuildError> {
 /// Why no certificate can be verified with the configured ones.
 pub(super) type BuildError = rustls::client::VerifierBuilderError;
 
-/// Trusts what the configured certificates have issued, and these themselves.
+/// Trusts the configured certificates, and those that they have issued.
 #[derive(Debug)]
 pub(super) struct Verifier {
     issued: Arc<WebPkiServerVerifier>,

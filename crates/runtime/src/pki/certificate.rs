@@ -48,13 +48,13 @@ impl Bundle {
         if certificates.is_empty() { Err(CertificateError::Empty) } else { Ok(Self { certificates }) }
     }
 
-    /// Since when all of them hold.
+    /// The time from which all of them are valid.
     #[must_use]
     pub fn not_before(&self) -> Timestamp {
         self.certificates.iter().map(|one| one.not_before).max().unwrap_or(Timestamp::MAX)
     }
 
-    /// Until when all of them hold.
+    /// The time until which all of them are valid.
     #[must_use]
     pub fn not_after(&self) -> Timestamp {
         self.certificates.iter().map(|one| one.not_after).min().unwrap_or(Timestamp::MIN)
@@ -66,7 +66,7 @@ impl Bundle {
         self.not_after() < now
     }
 
-    /// How much of the life time is left, from 1 when just issued to 0 when expired.
+    /// The remaining part of the lifetime, from 1 (just issued) to 0 (expired).
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> f64 {
         let total = self.not_after().duration_since(self.not_before()).as_secs_f64();
@@ -80,7 +80,7 @@ impl Bundle {
         self.certificates.iter().any(|one| one.subject.is_same_as(subject))
     }
 
-    /// Whom they were issued to.
+    /// The subjects of all certificates.
     pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
         self.certificates.iter().map(|one| &one.subject)
     }
@@ -88,7 +88,7 @@ impl Bundle {
     /// Checks that the first certificate was issued for the key in `key_pem` (`EC PRIVATE KEY`).
     ///
     /// # Errors
-    /// [`CertificateError::OtherKey`], also when the key cannot be read.
+    /// [`CertificateError::OtherKey`], also if the key cannot be read.
     pub fn check_key(&self, key_pem: &str) -> Result<(), CertificateError> {
         let key = SecretKey::from_sec1_pem(key_pem).map_err(|_| CertificateError::OtherKey)?;
         let point = key.public_key().to_encoded_point(false);
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_certificate_is_refused_with_a_reason() {
+    fn a_text_without_a_certificate_is_refused_with_a_reason() {
         assert_eq!(Bundle::parse(b"").unwrap_err(), CertificateError::Empty);
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(Bundle::parse(broken), Err(CertificateError::Malformed(_))));

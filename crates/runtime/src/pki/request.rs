@@ -32,24 +32,24 @@ pub enum RequestError {
     /// A key could not be written as PEM.
     #[error("failed to encode the private key")]
     Key(#[source] x509_cert::der::Error),
-    /// The request could not be put together.
+    /// The request could not be built.
     #[error("failed to encode the certificate signing request")]
     Encode(#[source] x509_cert::builder::Error),
     /// A name of the subject cannot be encoded.
     #[error("failed to encode the subject of the certificate signing request")]
     Subject(#[source] x509_cert::der::Error),
-    /// Not a PEM block, or one of something else.
+    /// Not a PEM block, or one of another type.
     #[error("the request is not a PEM block CERTIFICATE REQUEST")]
     NotPem,
-    /// Something follows the PEM block: another reader might take that for the request.
+    /// There are several PEM blocks: another parser might read another one.
     #[error("the request does not hold exactly one PEM block")]
     SeveralBlocks,
-    /// The PEM block does not hold a request.
+    /// The PEM block does not contain a request.
     #[error("the request is not a PKCS#10 certificate signing request: {0}")]
     Malformed(String),
 }
 
-/// Who a certificate is for.
+/// The subject of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The `CN`: the user.
@@ -66,7 +66,7 @@ impl Subject {
         Self { common_name: common_name.into(), organizations, organizational_units: Vec::new() }
     }
 
-    /// Whether both name the same user, groups and units; their order means nothing.
+    /// Whether both name the same user, groups and units, in any order.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.common_name == other.common_name
@@ -87,7 +87,7 @@ impl Subject {
     }
 }
 
-/// One relative name with all these values; the set puts them in order and a value that is there twice is one.
+/// One relative distinguished name with all these values, sorted and without duplicates.
 fn relative_name(oid: ObjectIdentifier, values: &[String]) -> Result<RelativeDistinguishedName, x509_cert::der::Error> {
     let mut set = SetOfVec::new();
     for value in values.iter().collect::<BTreeSet<_>>() {
@@ -144,7 +144,7 @@ impl PrivateKey {
         self.request_with_names(subject, &[])
     }
 
-    /// Like [`PrivateKey::request`], for a certificate that carries DNS names as well.
+    /// Like [`PrivateKey::request`], for a certificate with DNS names.
     ///
     /// # Errors
     /// [`RequestError`] when a name cannot be encoded.
@@ -162,7 +162,7 @@ impl PrivateKey {
     }
 }
 
-/// Reads the subject of a request from its PEM form, as it stands in `spec.request` of a CSR.
+/// Reads the subject of a request in PEM form, as in `spec.request` of a CertificateSigningRequest.
 ///
 /// # Errors
 /// [`RequestError::NotPem`], [`RequestError::SeveralBlocks`] and [`RequestError::Malformed`].
@@ -175,28 +175,28 @@ pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
     subject_of(&request.info.subject).ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
 }
 
-/// Readers of PEM differ in which malformed blocks they skip. With a single one, whoever signs cannot
-/// sign another request than the one that was read here.
+/// PEM parsers differ in which malformed blocks they skip. With a single block, the signer cannot read another request than
+/// this parser.
 fn count_blocks(pem: &[u8]) -> usize {
     const BEGIN: &[u8] = b"-----BEGIN";
     pem.windows(BEGIN.len()).filter(|window| *window == BEGIN).count()
 }
 
-/// `None` when a value is not text: a name that cannot be read must not be taken for one that can.
+/// `None` if a value is not text: such a name must not be mistaken for another one.
 pub(super) fn subject_of(name: &RdnSequence) -> Option<Subject> {
     let all = |oid| {
         let attributes = name.0.iter().flat_map(|relative| relative.0.iter());
         attributes.filter(|attribute| attribute.oid == oid).map(text).collect::<Option<Vec<_>>>()
     };
     Some(Subject {
-        // As Go's crypto/x509, which decides on the other side: of several common names the last.
+        // The last of several common names, as in Go's crypto/x509, which the API server uses.
         common_name: all(COMMON_NAME)?.pop().unwrap_or_default(),
         organizations: all(ORGANIZATION)?,
         organizational_units: all(ORGANIZATIONAL_UNIT)?,
     })
 }
 
-/// The kinds of strings that Go reads, but for those in other encodings than UTF-8.
+/// The string types that Go reads, except those in other encodings than UTF-8.
 fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     let kinds = [Tag::Utf8String, Tag::PrintableString, Tag::Ia5String, Tag::NumericString];
     let is_text = kinds.contains(&attribute.value.tag());

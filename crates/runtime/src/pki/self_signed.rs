@@ -1,4 +1,4 @@
-//! Certificates that are their own issuers.
+//! Self-signed certificates for servers.
 
 use std::{net::IpAddr, time::SystemTime};
 
@@ -23,13 +23,13 @@ use x509_cert::{
 
 use super::Subject;
 
-/// Why no certificate could be made.
+/// Why no certificate could be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
     /// A part of it cannot be encoded.
     #[error(transparent)]
     Encode(#[from] der::Error),
-    /// It could not be put together.
+    /// It could not be built.
     #[error(transparent)]
     Build(#[from] x509_cert::builder::Error),
     /// Its key cannot be encoded.
@@ -43,7 +43,7 @@ impl From<x509_cert::spki::Error> for SelfSignedError {
     }
 }
 
-/// Makes a certificate, with a new key, for a server that has these host names and addresses. What is neither is left out.
+/// Creates a key and a certificate for a server with these host names and addresses. Invalid names are left out.
 ///
 /// # Errors
 /// [`SelfSignedError`].

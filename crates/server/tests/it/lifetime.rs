@@ -62,7 +62,7 @@ async fn hub_and_agent_reload_the_renewed_tokens_of_their_kubeconfigs_and_refuse
     takes_up(&agent, &own_file).await?;
     takes_up(&agent, &spoke_file).await?;
     login(world.managed_plane, namespaces::AGENT, AGENT_ACCOUNT, &hub_file).await?;
-    hub.wait_for_log("going on with the old").await.map(drop)
+    hub.wait_for_log("using the old").await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]

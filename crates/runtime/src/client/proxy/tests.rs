@@ -3,7 +3,7 @@ use crate::{
     Context,
     client::{
         Endpoint,
-        testing::{ConnectProxy, Folder, Identity, Server, ask},
+        testing::{ConnectProxy, Folder, Identity, Server, SocksProxy, ask},
     },
 };
 
@@ -124,6 +124,19 @@ async fn a_kubeconfig_with_the_servers_own_certificate_connects_through_plain_an
         assert!(heads[0].contains("Proxy-Authorization: Basic bWU6cEBzcw==\r\n"), "{heads:?}");
         assert!(!heads[0].contains("abc"), "the proxy got the token: {heads:?}");
     }
+}
+
+#[tokio::test]
+async fn a_socks_proxy_gets_the_login_and_resolves_the_name_of_the_server() {
+    let (folder, own) = (Folder::new("socks"), Identity::new("hub.invalid"));
+    let server = Server::start(Some(own.acceptor())).await;
+    let proxy = SocksProxy::start(server.address.clone()).await;
+    let mut named = server.clone();
+    named.address = "hub.invalid:6443".into();
+    kubeconfig(&folder, &named, &own.pem, Some(&format!("socks5://me:p%40ss@{}", proxy.address)));
+    let endpoint = Endpoint::load(&Context::new(), Some(&folder.file("kubeconfig"))).unwrap();
+    assert_eq!(ask(&endpoint).await.unwrap(), "Bearer abc");
+    assert_eq!(*proxy.asked.lock().unwrap(), ["me", "p@ss", "hub.invalid"]);
 }
 
 #[tokio::test]
