@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy, ResourceIdentifier};
+use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
 
 /// What a work does about its owner reference on an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,8 @@ impl Ownership {
     }
 }
 
-/// Whether the delete option of a work lets this object be deleted with the work.
-pub(super) fn is_owned(option: Option<&DeleteOption>, _: &ResourceIdentifier) -> bool {
+/// Whether the objects of a work with this delete option are deleted with it.
+pub(super) fn is_owned(option: Option<&DeleteOption>) -> bool {
     option.is_none_or(|option| option.propagation_policy != PropagationPolicy::Orphan)
 }
 

@@ -51,7 +51,7 @@ pub(super) enum ObjectState {
     NotFound,
     /// It could not be read, for this reason.
     Unknown(String),
-    /// The managed cluster does not serve its kind.
+    /// The manifest is invalid, or the managed cluster does not serve its kind.
     Unmapped,
 }
 
@@ -159,7 +159,8 @@ pub(super) fn manifest_available(object: &ObjectState) -> NewCondition {
             NewCondition::is_unknown(type_, reasons::manifest::FETCHING_RESOURCE_FAILED, message)
         }
         ObjectState::Unmapped => {
-            let message = "Cannot tell whether the object exists: the managed cluster does not know its kind";
+            let message =
+                "Cannot tell whether the object exists: its manifest leads to no resource of the managed cluster";
             NewCondition::is_unknown(type_, reasons::manifest::INCOMPLETE_RESOURCE_META, message)
         }
     }

@@ -9,9 +9,8 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
 
 use super::{
-    super::Settings,
+    super::{Settings, ownership},
     Works,
-    plan::orphans,
     resolve::{ResolvedManifest, resolve},
 };
 
@@ -60,7 +59,8 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
 /// Whether the work is applied, or deleted in a way that depends on its manifests.
 fn needs_manifests(work: &ManifestWork, applied_work: Option<&AppliedManifestWork>) -> bool {
     if write::is_deleting(work) {
-        applied_work.is_some_and(|record| !write::is_deleting(record)) && orphans(work)
+        applied_work.is_some_and(|record| !write::is_deleting(record))
+            && !ownership::is_owned(work.spec.delete_option.as_ref())
     } else {
         !applied_work.is_some_and(write::is_deleting)
     }

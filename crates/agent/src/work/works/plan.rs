@@ -5,9 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use kube::ResourceExt as _;
 use ocm_api::{
     components, conditions, finalizers,
-    work::v1::{
-        AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkSpec, ManifestWork, PropagationPolicy,
-    },
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkSpec},
 };
 use ocm_runtime::{
     Requeue,
@@ -121,22 +119,14 @@ fn while_record_is_deleted(observed: &Observed, condition: impl FnOnce(&[String]
 /// The objects that stay when the work is deleted. What was applied may not be recorded yet, so all objects of the spec
 /// count as well.
 fn to_release(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
-    let option = observed.work.spec.delete_option.as_ref();
+    if ownership::is_owned(observed.work.spec.delete_option.as_ref()) {
+        return Vec::new();
+    }
     let of_spec = observed.manifests.iter().filter(|manifest| manifest.target.is_ok());
     let of_spec = of_spec.map(|manifest| identifier::recorded(&manifest.meta, None));
     let mut seen = HashSet::new();
     let all = recorded(observed.applied_work.as_deref()).into_iter().chain(of_spec);
-    all.filter(|resource| {
-        let id = identifier::of_recorded(resource);
-        !ownership::is_owned(option, &id) && seen.insert(id)
-    })
-    .collect()
-}
-
-/// Whether some objects of a work stay when it is deleted.
-pub(super) fn orphans(work: &ManifestWork) -> bool {
-    let option = work.spec.delete_option.as_ref();
-    option.is_some_and(|option| option.propagation_policy != PropagationPolicy::Foreground)
+    all.filter(|resource| seen.insert(identifier::of_recorded(resource))).collect()
 }
 
 #[cfg(test)]

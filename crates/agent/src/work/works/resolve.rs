@@ -62,7 +62,7 @@ async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: P
         Err(error) => failed(error),
         Ok(mapping) => {
             let meta = manifest.meta(&mapping.resource.plural, mapping.namespaced);
-            let is_owned = ownership::is_owned(spec.delete_option.as_ref(), &object.identifier(&mapping));
+            let is_owned = ownership::is_owned(spec.delete_option.as_ref());
             ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned }) }
         }
     }
@@ -76,6 +76,8 @@ fn refuse_duplicates(manifests: &mut [ResolvedManifest]) {
         let of_first = *first.entry(manifest.identifier()).or_insert(ordinal);
         if of_first != ordinal {
             manifest.target = Err(ManifestError::Duplicate(of_first).into());
+            // The object is the other manifest's: it is neither recorded nor polled twice.
+            manifest.meta.resource.clear();
         }
     }
 }
@@ -117,6 +119,6 @@ mod tests {
         assert!(errors[4].contains("no apiVersion"), "{}", errors[4]);
         let metas: Vec<_> =
             resolved.iter().map(|one| (one.meta.resource.as_str(), one.meta.namespace.as_str())).collect();
-        assert_eq!(metas, [("configmaps", "ns"), ("namespaces", ""), ("configmaps", "ns"), ("", ""), ("", "")]);
+        assert_eq!(metas, [("configmaps", "ns"), ("namespaces", ""), ("", "ns"), ("", ""), ("", "")]);
     }
 }
