@@ -48,11 +48,11 @@ struct Polled {
 #[derive(Clone, Debug, PartialEq)]
 struct Reported {
     meta: ManifestResourceMeta,
-    available: Option<Said>,
+    available: Option<Summary>,
 }
 
 /// Status, reason and message of a condition.
-type Said = [String; 3];
+type Summary = [String; 3];
 
 /// What a poll has found.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ impl Polled {
     /// Whether the status says anything else than what was found.
     fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
         let differs = |(reported, outcome): (&Reported, &Outcome)| {
-            reported.available != Some(said(status::manifest_available(&outcome.object)))
+            reported.available != Some(summary(status::manifest_available(&outcome.object)))
         };
         !self.is_aggregated || self.objects.iter().zip(outcomes).any(differs)
     }
@@ -160,7 +160,7 @@ impl Polled {
 fn polled(work: &ManifestWork) -> Option<Polled> {
     let status = work.status.as_ref()?;
     let applied = find(&status.conditions, conditions::work::APPLIED)?;
-    // Until the present generation has been applied, its objects are not known.
+    // Until the current generation has been applied, its objects are not known.
     let is_current = write::is_deleting(work) || applied.observed_generation == work.metadata.generation;
     let entries = &status.resource_status.manifests;
     (is_current && !entries.is_empty()).then(|| Polled {
@@ -183,10 +183,10 @@ fn is_aggregated(
     let reported = find(conditions, conditions::work::AVAILABLE);
     let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
     let reported = reported.map(|found| [found.status.clone(), found.reason.clone(), found.message.clone()]);
-    reported == status::available(entries).map(said)
+    reported == status::available(entries).map(summary)
 }
 
-fn said(condition: NewCondition) -> Said {
+fn summary(condition: NewCondition) -> Summary {
     [condition.status.to_owned(), condition.reason.to_owned(), condition.message]
 }
 
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_works_whose_present_generation_was_applied_are_polled() {
+    fn only_works_whose_current_generation_was_applied_are_polled() {
         assert!(polled(&parsed(&json!({}))).is_some());
         assert_eq!(polled(&parsed(&json!({"metadata": {"generation": 3}}))), None);
         assert_eq!(polled(&parsed(&json!({"status": null}))), None);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_status_that_names_no_object_of_a_path_of_its_own_is_not_followed() {
+    async fn an_entry_of_the_status_whose_name_is_no_path_segment_is_not_requested() {
         let odd = json!({"ordinal": 0, "version": "v1", "kind": "Pod", "resource": "pods", "name": "a/log", "namespace": "b"});
         let entries = json!([{"conditions": [], "resourceMeta": odd}]);
         let (observed, asked) = observed(&json!({"status": {"resourceStatus": {"manifests": entries}}}), pod()).await;

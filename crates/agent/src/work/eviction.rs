@@ -1,4 +1,4 @@
-//! Gives up AppliedManifestWorks that no ManifestWork stands behind any more.
+//! Deletes AppliedManifestWorks whose ManifestWork no longer exists on this hub.
 //!
 //! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The
 //! record is kept for a grace period first, since a hub that lost its works may get them back.
@@ -31,11 +31,11 @@ pub(super) struct Eviction {
     shared: Shared,
 }
 
-/// A record, and whether a ManifestWork of this hub stands behind it.
+/// A record, and whether its ManifestWork exists on this hub.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     record: Arc<AppliedManifestWork>,
-    is_wanted: bool,
+    has_work: bool,
     adopts: bool,
     grace: Duration,
 }
@@ -45,11 +45,11 @@ pub(super) struct Observed {
 pub(super) enum Plan {
     /// It carries the agent's former id: give it the present one.
     Adopt,
-    /// It is wanted: forget that it once was not.
+    /// Its work exists: remove the start of an eviction.
     Keep,
-    /// It is not wanted, since this time; look again after this long.
+    /// Its work has not existed since this time: check again after this long.
     Wait { since: Timestamp, left: Duration },
-    /// It has not been wanted for too long.
+    /// The grace period is over.
     Evict,
 }
 
@@ -58,7 +58,7 @@ impl Eviction {
         Self { shared }
     }
 
-    fn is_wanted(&self, record: &AppliedManifestWork) -> bool {
+    fn has_work(&self, record: &AppliedManifestWork) -> bool {
         let key = ObjectKey::new(&self.shared.settings.cluster, &record.spec.manifest_work_name);
         self.is_of_this_hub(record) && self.shared.works.get(&key).is_some()
     }
@@ -78,7 +78,7 @@ impl Eviction {
         Ok(())
     }
 
-    /// Whether the hub itself says that there is no such work: a watch also leaves out what it cannot read.
+    /// Whether the work does not exist, by a live request: the cache also lacks works that cannot be read.
     async fn is_gone(&self, record: &AppliedManifestWork) -> Result<bool> {
         if !self.is_of_this_hub(record) {
             return Ok(true);
@@ -116,8 +116,8 @@ impl Controller for Eviction {
         let record = self.shared.applied_works.named(key);
         let record = record.filter(|record| !write::is_deleting(record.as_ref()) && settings.owns(record));
         Ok(record.map(|record| {
-            let (is_wanted, adopts) = (self.is_wanted(&record), settings.adopts(&record));
-            Observed { record, is_wanted, adopts, grace: settings.eviction_grace }
+            let (has_work, adopts) = (self.has_work(&record), settings.adopts(&record));
+            Observed { record, has_work, adopts, grace: settings.eviction_grace }
         }))
     }
 
@@ -125,7 +125,7 @@ impl Controller for Eviction {
         if observed.adopts {
             return Plan::Adopt;
         }
-        if observed.is_wanted || observed.grace >= NEVER {
+        if observed.has_work || observed.grace >= NEVER {
             return Plan::Keep;
         }
         let status = observed.record.status.as_ref();
@@ -144,10 +144,10 @@ impl Controller for Eviction {
         if plan == Plan::Evict {
             let work = &observed.record.spec.manifest_work_name;
             if !self.is_gone(&observed.record).await? {
-                error!(work, "this ManifestWork is on the hub but cannot be read, keeping what it applied");
+                error!(work, "this ManifestWork exists on the hub and cannot be read, keeping what was applied of it");
                 return Ok(Plan::Keep);
             }
-            warn!(work, "no ManifestWork on this hub stands behind it any more, deleting what it applied");
+            warn!(work, "this ManifestWork no longer exists on this hub, deleting what was applied of it");
             let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
             write::delete(&api, observed.record.as_ref()).await?;
         }
@@ -190,21 +190,21 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn observed(is_wanted: bool, since: Option<i64>, grace: Duration) -> Observed {
+    fn observed(has_work: bool, since: Option<i64>, grace: Duration) -> Observed {
         let mut record = AppliedManifestWork::default();
         record.status.get_or_insert_default().eviction_start_time = since.map(|second| Time(at(second)));
-        Observed { record: Arc::new(record), is_wanted, adopts: false, grace }
+        Observed { record: Arc::new(record), has_work, adopts: false, grace }
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn a_record_that_is_wanted_is_kept() {
+    fn a_record_whose_work_exists_is_kept() {
         assert_eq!(Eviction::plan(&observed(true, Some(0), HOUR), at(99_999)), Plan::Keep);
     }
 
     #[test]
-    fn a_record_that_nobody_wants_is_kept_for_the_grace_period() {
+    fn a_record_without_a_work_is_kept_for_the_grace_period() {
         let first = Eviction::plan(&observed(false, None, HOUR), at(1000));
         assert_eq!(first, Plan::Wait { since: at(1000), left: HOUR });
         let later = Eviction::plan(&observed(false, Some(1000), HOUR), at(1600));
@@ -213,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_the_former_id_is_adopted_whether_it_is_wanted_or_not() {
-        for is_wanted in [true, false] {
-            let old = Observed { adopts: true, ..observed(is_wanted, Some(0), HOUR) };
+    fn a_record_with_the_former_id_is_adopted_with_and_without_a_work() {
+        for has_work in [true, false] {
+            let old = Observed { adopts: true, ..observed(has_work, Some(0), HOUR) };
             assert_eq!(Eviction::plan(&old, at(99_999)), Plan::Adopt);
         }
     }
@@ -236,12 +236,12 @@ mod tests {
         let mut record = AppliedManifestWork::default();
         record.metadata.name = Some(name);
         record.spec.manifest_work_name = "w".into();
-        let observed = Observed { record: Arc::new(record), is_wanted: false, adopts: false, grace: HOUR };
+        let observed = Observed { record: Arc::new(record), has_work: false, adopts: false, grace: HOUR };
         (eviction.apply(&observed, Plan::Evict).await, managed.asked())
     }
 
     #[tokio::test]
-    async fn only_a_work_that_the_hub_itself_says_is_gone_is_given_up() {
+    async fn a_record_is_evicted_only_if_a_live_request_finds_no_work() {
         let (plan, asked) = evicted(not_found(), true).await;
         assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
         let there = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "w"}});
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_of_another_hub_needs_no_word_of_this_one() {
+    async fn a_record_of_another_hub_is_evicted_without_a_request_to_this_one() {
         let (plan, asked) = evicted((500, Value::Null), false).await;
         assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
     }

@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::{Settings, Shared, resources::Deletion};
 
-/// The longest wait between two looks at objects that are being deleted.
+/// The longest back-off while objects are being deleted.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How many objects of a record are deleted at a time.
 const AT_A_TIME: usize = 8;
@@ -112,7 +112,7 @@ impl Controller for Finalizer {
             return Ok(Requeue::OnChange);
         }
         self.publish(observed, &remaining);
-        // What still exists is for people to see.
+        // The status lists what still exists.
         let mut new = observed.as_ref().clone();
         new.status.get_or_insert_default().applied_resources = remaining.into_iter().map(|one| one.resource).collect();
         if let Some(Some(patched)) = found(write::patch_status(&self.api(), observed.as_ref(), &new).await)? {

@@ -22,24 +22,24 @@ pub fn created(manifests: &[Manifest]) -> Vec<(ManifestResourceMeta, Result<Dyna
     parsed.sort_by_key(ParsedManifest::rank);
     parsed
         .into_iter()
-        .map(|one| (one.meta("", true), one.desired.map_or_else(told, |object| create(&object))))
+        .map(|one| (one.meta("", true), one.desired.map_or_else(message, |object| create(&object))))
         .collect()
 }
 
-/// What is written so that an object becomes what a manifest says; `None` when it is so, or the manifest cannot be applied.
-pub fn updated(present: &DynamicObject, manifest: &Manifest) -> Option<DynamicObject> {
+/// What is written so that an object becomes what a manifest says; `None` if there is nothing to write, or the manifest cannot be applied.
+pub fn updated(existing: &DynamicObject, manifest: &Manifest) -> Option<DynamicObject> {
     let object = manifest::parse(std::slice::from_ref(manifest)).pop()?.desired.ok()?;
-    match update::to_update(present, &object, &ownership()).ok()? {
+    match update::to_update(existing, &object, &ownership()).ok()? {
         Change::Nothing => None,
         Change::Update(written) | Change::Recreate(written) => Some(*written),
     }
 }
 
 fn create(object: &DesiredObject) -> Result<DynamicObject, String> {
-    update::to_create(object, &ownership()).or_else(told)
+    update::to_create(object, &ownership()).or_else(message)
 }
 
-fn told<T>(error: impl ToString) -> Result<T, String> {
+fn message<T>(error: impl ToString) -> Result<T, String> {
     Err(error.to_string())
 }
 

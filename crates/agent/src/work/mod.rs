@@ -52,36 +52,36 @@ use sha2::{Digest as _, Sha256};
 
 use self::{resources::Resources, stuck::StuckDeletions};
 
-/// How many works are in progress at a time, unless told otherwise. OCM's 10 leave an API server waiting: with 32 a
-/// thousand works take a fifth less time.
+/// How many works are reconciled at a time by default. OCM's 10 do not keep an API server busy: with 32 a thousand works
+/// take a fifth less time.
 pub const DEFAULT_WORKERS: usize = 32;
-/// How many works, at the most, are looked at, and how many records deleted, at a time: nobody waits for these.
+/// The most works that are polled, and records that are deleted, at a time: these are in the background.
 const BACKGROUND_WORKERS: usize = 8;
 
-/// What the work half needs to know.
+/// The settings of the work half.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The cluster's name, which is its namespace on the hub.
     pub cluster: String,
-    /// Tells hubs apart in the names of AppliedManifestWorks; see [`hub_hash`].
+    /// Identifies the hub in the names of AppliedManifestWorks; see [`hub_hash`].
     pub hub_hash: String,
-    /// Tells agents apart: only this agent touches AppliedManifestWorks that carry it.
+    /// Identifies the agent: no other one writes AppliedManifestWorks with this id.
     pub agent_id: String,
     /// The id that this agent had before `agent_id`. Records of this hub that carry it are its own too, and get the new one.
     pub former_agent_id: Option<String>,
     /// How long an AppliedManifestWork without a ManifestWork is kept.
     pub eviction_grace: Duration,
-    /// How often, at most, the agent looks whether what it applied is there.
+    /// The shortest time between two polls of the objects of a work.
     pub status_sync: Duration,
     /// The least and the most time between two passes over a work that did not change.
     pub reapply: Range<Duration>,
-    /// How many works are in progress at a time.
+    /// How many works are reconciled at a time.
     pub workers: usize,
 }
 
 impl Settings {
     /// The defaults of OCM for a cluster whose hub kubeconfig names this server. An agent without an
-    /// id of its own is known by its hub.
+    /// id of its own uses the hash of its hub.
     #[must_use]
     pub fn new(cluster: &str, hub_server: &str, agent_id: &str) -> Self {
         let hub_hash = hub_hash(hub_server);

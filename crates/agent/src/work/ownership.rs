@@ -4,12 +4,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
 use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
 
-/// What a work does about its owner reference on an object.
+/// Whether an object has an owner reference to the record of its work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ownership {
-    /// The object goes when the work goes.
+    /// The object is deleted with the work.
     Owned(OwnerReference),
-    /// The object stays when the work goes: a reference that is there is taken off.
+    /// The object stays when the work is deleted: an existing reference is removed.
     Orphaned(OwnerReference),
 }
 
@@ -37,17 +37,17 @@ pub(super) fn reference(applied: &AppliedManifestWork) -> OwnerReference {
     }
 }
 
-/// The owner references an object should have. Another uid under the same name is an owner that is
-/// gone: ours takes its place.
-pub(super) fn merged(present: &[OwnerReference], ownership: &Ownership) -> Vec<OwnerReference> {
+/// The owner references that an object should have. Another uid under the same name is an owner that no longer exists, and
+/// is replaced by ours.
+pub(super) fn merged(existing: &[OwnerReference], ownership: &Ownership) -> Vec<OwnerReference> {
     match ownership {
-        Ownership::Orphaned(ours) => present.iter().filter(|other| !same_owner(other, ours)).cloned().collect(),
-        Ownership::Owned(ours) => with(present, ours),
+        Ownership::Orphaned(ours) => existing.iter().filter(|other| !same_owner(other, ours)).cloned().collect(),
+        Ownership::Owned(ours) => with(existing, ours),
     }
 }
 
-fn with(present: &[OwnerReference], ours: &OwnerReference) -> Vec<OwnerReference> {
-    let mut references = present.to_vec();
+fn with(existing: &[OwnerReference], ours: &OwnerReference) -> Vec<OwnerReference> {
+    let mut references = existing.to_vec();
     match references.iter_mut().find(|other| same_owner(other, ours)) {
         Some(known) if known.uid == ours.uid => {}
         Some(outdated) => *outdated = ours.clone(),
@@ -96,9 +96,9 @@ pub(super) mod tests {
 
     #[test]
     fn what_others_set_on_our_reference_is_kept() {
-        let mut present = owner("ours", "1");
-        present.block_owner_deletion = Some(true);
-        assert_eq!(merged(&[present.clone()], &Ownership::Owned(owner("ours", "1"))), [present]);
+        let mut existing = owner("ours", "1");
+        existing.block_owner_deletion = Some(true);
+        assert_eq!(merged(&[existing.clone()], &Ownership::Owned(owner("ours", "1"))), [existing]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Works that ask for what this agent does not do yet.
 //!
-//! Such a work is not applied at all: treating a ReadOnly manifest as Update would empty the object
-//! it names, and leaving an executor out would apply with more rights than were asked for.
+//! Such a work is not applied at all: a ReadOnly manifest that is treated as Update would empty its object, and a work
+//! whose executor is ignored would be applied with more rights than intended.
 
 use ocm_api::work::v1::{
     DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec, PropagationPolicy, UpdateStrategyType,
@@ -48,7 +48,7 @@ fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
     fields
 }
 
-/// What to tell the owner of a work that is refused; `None` when nothing speaks against it.
+/// Why a work is refused, for its owner; `None` if it is not.
 pub(super) fn reason(spec: &ManifestWorkSpec) -> Option<String> {
     let fields = unsupported(spec);
     if !fields.is_empty() {

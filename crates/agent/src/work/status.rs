@@ -192,7 +192,7 @@ pub(super) fn refused(reason: String) -> NewCondition {
     NewCondition::is_false(work::APPLIED, reasons::work::APPLY_FAILED, reason)
 }
 
-/// `Applied` of a work whose record somebody deletes.
+/// `Applied` of a work whose record is being deleted.
 pub(super) fn blocked(failures: &[String]) -> NewCondition {
     let cause = match failures.len() {
         0 => "its objects are being deleted".to_owned(),
@@ -249,7 +249,7 @@ pub(super) fn available(manifests: &[ManifestCondition]) -> Option<NewCondition>
         (0, ..) => return None,
         (_, 0, 0) => NewCondition::is_true(work::AVAILABLE, reasons::work::RESOURCES_AVAILABLE, "All objects exist"),
         (_, 0, _) => {
-            let message = format!("Of {unknown} of {total} objects it is not known whether they exist");
+            let message = format!("It is not known whether {unknown} of {total} objects exist");
             NewCondition::is_unknown(work::AVAILABLE, reasons::work::RESOURCES_STATUS_UNKNOWN, message)
         }
         _ => {

@@ -23,7 +23,7 @@ impl StuckDeletions {
         let _ = self.works.set(works);
     }
 
-    /// The reasons at present; `None` if there has never been one.
+    /// The current reasons; `None` if there has never been one.
     pub(super) fn get(&self, applied_work: &str) -> Option<Vec<String>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).get(applied_work).cloned()
     }

@@ -2,7 +2,8 @@
 //!
 //! Labels, annotations and owner references are merged, finalizers are left alone. What else is
 //! compared and written depends on the kind: for some, only the sections that the manifest is
-//! about; for all others the whole object. All of it is pure; [`super::resources`] does the writing.
+//! about; for all others the whole object. All of it is a pure function of the existing and the desired object;
+//! [`super::resources`] writes.
 
 mod kinds;
 mod metadata;
@@ -15,11 +16,11 @@ use super::{manifest::DesiredObject, ownership::Ownership};
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// The object is as it should be.
+    /// The object is as the manifest says.
     Nothing,
-    /// Replace it by this.
+    /// Replace the object by this one.
     Update(Box<DynamicObject>),
-    /// What has to change cannot be changed in place: delete it, and create this.
+    /// The API server does not allow the change: delete the object, and create this one.
     Recreate(Box<DynamicObject>),
 }
 
@@ -34,7 +35,7 @@ pub(super) enum UpdateError {
     EphemeralProfile,
 }
 
-/// The object to create where there is none.
+/// What to create where the object does not exist.
 pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Result<DynamicObject, UpdateError> {
     let mut object = desired.object.clone();
     metadata::strip_removals(&mut object.metadata);
@@ -44,43 +45,43 @@ pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Resul
     Ok(object)
 }
 
-/// What to write so that `present` becomes what `desired` says.
+/// What to write so that an existing object becomes what its manifest says.
 pub(super) fn to_update(
-    present: &DynamicObject,
+    existing: &DynamicObject,
     desired: &DesiredObject,
     ownership: &Ownership,
 ) -> Result<Change, UpdateError> {
     let body = Body::of(&desired.gvk);
     let mut manifest = desired.object.clone();
     body.prepare(&mut manifest)?;
-    body.keep_present_metadata(present, &mut manifest);
-    let mut updated = present.clone();
+    body.keep_existing_metadata(existing, &mut manifest);
+    let mut updated = existing.clone();
     let metadata_changed = metadata::merge(&mut updated.metadata, &manifest.metadata, ownership);
-    if body.must_recreate(present, &manifest) {
-        return to_recreate(present, desired, ownership).map(|object| Change::Recreate(Box::new(object)));
+    if body.must_recreate(existing, &manifest) {
+        return to_recreate(existing, desired, ownership).map(|object| Change::Recreate(Box::new(object)));
     }
     let body_changed = body.merge(&mut updated.data, &manifest, metadata_changed);
     if !metadata_changed && !body_changed {
         return Ok(Change::Nothing);
     }
-    // Sent back they would claim everybody's fields for whoever they name.
+    // Sent back, they would make the managers they name the owners of all fields again.
     updated.metadata.managed_fields = None;
     updated.types = manifest.types;
     Ok(Change::Update(Box::new(updated)))
 }
 
-/// The object to create in place of `present`: what the manifest says, with the owners, labels and annotations that others
+/// The object to create in place of `existing`: what the manifest says, with the owners, labels and annotations that others
 /// have given it.
 pub(super) fn to_recreate(
-    present: &DynamicObject,
+    existing: &DynamicObject,
     desired: &DesiredObject,
     ownership: &Ownership,
 ) -> Result<DynamicObject, UpdateError> {
     let body = Body::of(&desired.gvk);
     let mut object = desired.object.clone();
     body.prepare(&mut object)?;
-    body.keep_present_metadata(present, &mut object);
-    let mut merged = present.metadata.clone();
+    body.keep_existing_metadata(existing, &mut object);
+    let mut merged = existing.metadata.clone();
     metadata::merge(&mut merged, &object.metadata, ownership);
     object.metadata.labels = merged.labels;
     object.metadata.annotations = merged.annotations;

@@ -125,7 +125,7 @@ impl WorkWorld {
         Ok(())
     }
 
-    /// Waits until a condition of the present generation of a work has that status; returns its message.
+    /// Waits until a condition of the current generation of a work has that status; returns its message.
     pub(crate) async fn is(&self, work: &str, type_: &str, status: &str) -> Result<String> {
         self.says(work, type_, status, "").await
     }

@@ -13,9 +13,9 @@ use crate::work::hex;
 const INJECTED_BY_LABEL: (&str, &str) = ("config.openshift.io/inject-trusted-cabundle", "ca-bundle.crt");
 /// The same by an annotation.
 const INJECTED_BY_ANNOTATION: (&str, &str) = ("service.beta.openshift.io/inject-cabundle", "service-ca.crt");
-/// Annotation by which a change of a spec is noticed although the server has added defaults to it.
+/// Annotation with a hash of the spec, which changes with the manifest and not with defaults that the server adds.
 const SPEC_HASH: &str = "operator.openshift.io/spec-hash";
-/// An administrator's choice of the default storage class outlives what a manifest says.
+/// The administrator's choice of the default storage class has precedence over the manifest.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const EPHEMERAL_PROFILE: &str = "security.openshift.io/csi-ephemeral-volume-profile";
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
@@ -70,7 +70,7 @@ impl Body {
         }
     }
 
-    /// Brings a manifest into the form in which it is compared and written.
+    /// Converts a manifest into the form in which it is compared and written.
     pub(super) fn prepare(self, manifest: &mut DynamicObject) -> Result<(), UpdateError> {
         match self {
             Self::Service => annotate_spec_hash(manifest),
@@ -85,47 +85,47 @@ impl Body {
         Ok(())
     }
 
-    /// Lets metadata on the cluster win where it belongs to the cluster's administrator.
-    pub(super) fn keep_present_metadata(self, present: &DynamicObject, manifest: &mut DynamicObject) {
-        let chosen = present.metadata.annotations.as_ref().is_some_and(|map| map.contains_key(DEFAULT_CLASS));
+    /// Keeps metadata on the cluster that is for the cluster's administrator to decide.
+    pub(super) fn keep_existing_metadata(self, existing: &DynamicObject, manifest: &mut DynamicObject) {
+        let chosen = existing.metadata.annotations.as_ref().is_some_and(|map| map.contains_key(DEFAULT_CLASS));
         if self == Self::StorageClass && chosen {
             manifest.metadata.annotations.iter_mut().for_each(|map| _ = map.remove(DEFAULT_CLASS));
         }
     }
 
-    /// Whether what has to change cannot be changed in place.
-    pub(super) fn must_recreate(self, present: &DynamicObject, manifest: &DynamicObject) -> bool {
+    /// Whether the API server does not allow the change.
+    pub(super) fn must_recreate(self, existing: &DynamicObject, manifest: &DynamicObject) -> bool {
         match self {
-            Self::Secret => secret_type(&present.data) != secret_type(&manifest.data),
+            Self::Secret => secret_type(&existing.data) != secret_type(&manifest.data),
             Self::StorageClass => ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"]
                 .iter()
-                .any(|field| differs_where_given(&present.data, &manifest.data, field)),
-            Self::CsiDriver => spec_hash(present) != spec_hash(manifest),
+                .any(|field| differs_where_given(&existing.data, &manifest.data, field)),
+            Self::CsiDriver => spec_hash(existing) != spec_hash(manifest),
             _ => false,
         }
     }
 
     /// Merges the manifest's body into the object's; returns whether anything changed.
-    pub(super) fn merge(self, present: &mut Value, manifest: &DynamicObject, metadata_changed: bool) -> bool {
+    pub(super) fn merge(self, existing: &mut Value, manifest: &DynamicObject, metadata_changed: bool) -> bool {
         let body = &manifest.data;
         match self {
             Self::Ignored | Self::CsiDriver => false,
-            Self::Sections(sections) => replace_sections(present, body, sections),
-            Self::Service => merge_service(present, body, metadata_changed),
-            Self::ConfigMap => merge_config_map(present, manifest),
-            Self::Secret => merge_secret(present, body),
-            Self::ClusterRole => merge_cluster_role(present, body),
-            Self::Binding => replace_sections(present, body, &["subjects", "roleRef"]),
-            Self::StorageClass => merge_storage_class(present, body),
-            Self::WebhookConfiguration => merge_webhooks(present, body),
-            Self::Whole => replace_whole(present, body),
+            Self::Sections(sections) => replace_sections(existing, body, sections),
+            Self::Service => merge_service(existing, body, metadata_changed),
+            Self::ConfigMap => merge_config_map(existing, manifest),
+            Self::Secret => merge_secret(existing, body),
+            Self::ClusterRole => merge_cluster_role(existing, body),
+            Self::Binding => replace_sections(existing, body, &["subjects", "roleRef"]),
+            Self::StorageClass => merge_storage_class(existing, body),
+            Self::WebhookConfiguration => merge_webhooks(existing, body),
+            Self::Whole => replace_whole(existing, body),
         }
     }
 }
 
-/// Replaces the sections of `present` that differ; a section that the manifest lacks goes.
-fn replace_sections(present: &mut Value, manifest: &Value, sections: &[&str]) -> bool {
-    sections.iter().fold(false, |changed, section| set(present, section, manifest.get(*section).cloned()) | changed)
+/// Replaces the sections of `existing` that differ; a section that the manifest lacks is removed.
+fn replace_sections(existing: &mut Value, manifest: &Value, sections: &[&str]) -> bool {
+    sections.iter().fold(false, |changed, section| set(existing, section, manifest.get(*section).cloned()) | changed)
 }
 
 /// Sets or removes a field; an absent one equals an empty one.
@@ -152,13 +152,13 @@ fn is_empty(value: Option<&Value>) -> bool {
     }
 }
 
-fn replace_whole(present: &mut Value, manifest: &Value) -> bool {
-    let status = present.get("status").cloned();
-    let mut wanted = manifest.clone();
-    // The status is the cluster's; what a manifest says there is not for us to write.
-    set(&mut wanted, "status", status);
-    let changed = *present != wanted;
-    *present = wanted;
+fn replace_whole(existing: &mut Value, manifest: &Value) -> bool {
+    let status = existing.get("status").cloned();
+    let mut desired = manifest.clone();
+    // The status is written by the cluster; one in a manifest is ignored.
+    set(&mut desired, "status", status);
+    let changed = *existing != desired;
+    *existing = desired;
     changed
 }
 
@@ -179,30 +179,30 @@ fn check_ephemeral_profile(manifest: &DynamicObject) -> Result<(), UpdateError> 
     if ephemeral && !labelled { Err(UpdateError::EphemeralProfile) } else { Ok(()) }
 }
 
-/// The spec on the cluster is full of what the server added, so only what can be told apart counts;
-/// then the manifest's spec replaces it, and the server keeps the addresses it gave.
-fn merge_service(present: &mut Value, manifest: &Value, metadata_changed: bool) -> bool {
+/// The server adds to the spec, so only selector, type and metadata (with the hash of the spec) are compared. If they
+/// differ, the manifest's spec replaces the existing one, and the server keeps the addresses.
+fn merge_service(existing: &mut Value, manifest: &Value, metadata_changed: bool) -> bool {
     let selector = |object: &Value| object.pointer("/spec/selector").cloned();
     let kind = |object: &Value| object.pointer("/spec/type").cloned().unwrap_or_else(|| json!("ClusterIP"));
-    let differs = metadata_changed || selector(present) != selector(manifest) || kind(present) != kind(manifest);
+    let differs = metadata_changed || selector(existing) != selector(manifest) || kind(existing) != kind(manifest);
     if differs {
-        set(present, "spec", manifest.get("spec").cloned());
+        set(existing, "spec", manifest.get("spec").cloned());
     }
     differs
 }
 
 /// Keeps the certificates whose injection the manifest asks for, and which it does not contain itself.
-fn merge_config_map(present: &mut Value, manifest: &DynamicObject) -> bool {
+fn merge_config_map(existing: &mut Value, manifest: &DynamicObject) -> bool {
     let mut data = manifest.data.get("data").cloned();
     for key in injected_keys(&manifest.metadata) {
-        let certificate = present.get("data").and_then(|data| data.get(key)).cloned();
-        // What is not an object is for the API server to refuse.
+        let certificate = existing.get("data").and_then(|data| data.get(key)).cloned();
+        // The API server rejects data that is not an object.
         let map = data.get_or_insert_with(|| json!({})).as_object_mut();
         if let (Some(certificate), Some(map)) = (certificate, map) {
             map.entry(key).or_insert(certificate);
         }
     }
-    set(present, "data", data) | set(present, "binaryData", manifest.data.get("binaryData").cloned())
+    set(existing, "data", data) | set(existing, "binaryData", manifest.data.get("binaryData").cloned())
 }
 
 fn injected_keys(metadata: &ObjectMeta) -> impl Iterator<Item = &'static str> {
@@ -217,11 +217,11 @@ fn secret_type(data: &Value) -> &str {
     data.get("type").and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or("Opaque")
 }
 
-/// Moves `stringData`, which is only ever written, into `data`, which is what comes back.
+/// Moves `stringData`, which is write-only, into `data`, which the server returns.
 fn fold_string_data(secret: &mut Value) -> Result<(), UpdateError> {
     let texts = secret.get("stringData").and_then(Value::as_object);
     let Some(texts) = texts.filter(|texts| texts.values().all(Value::is_string)).cloned() else {
-        // What holds anything else than texts is for the API server to refuse.
+        // The API server rejects values that are not strings.
         return Ok(());
     };
     secret.as_object_mut().map(|map| map.remove("stringData"));
@@ -241,24 +241,24 @@ fn fold_string_data(secret: &mut Value) -> Result<(), UpdateError> {
 }
 
 /// The controller for service account tokens fills in keys that a manifest does not know.
-fn merge_secret(present: &mut Value, manifest: &Value) -> bool {
-    let wanted = manifest.get("data").cloned();
-    if secret_type(present) != SERVICE_ACCOUNT_TOKEN {
-        return set(present, "data", wanted);
+fn merge_secret(existing: &mut Value, manifest: &Value) -> bool {
+    let desired = manifest.get("data").cloned();
+    if secret_type(existing) != SERVICE_ACCOUNT_TOKEN {
+        return set(existing, "data", desired);
     }
-    let mut data = present.get("data").cloned().unwrap_or_else(|| json!({}));
-    if let (Some(data), Some(Value::Object(wanted))) = (data.as_object_mut(), wanted) {
-        data.extend(wanted);
+    let mut data = existing.get("data").cloned().unwrap_or_else(|| json!({}));
+    if let (Some(data), Some(Value::Object(desired))) = (data.as_object_mut(), desired) {
+        data.extend(desired);
     }
-    set(present, "data", Some(data))
+    set(existing, "data", Some(data))
 }
 
-/// The rules of an aggregated role are made by the cluster.
-fn merge_cluster_role(present: &mut Value, manifest: &Value) -> bool {
+/// The rules of an aggregated role are written by the cluster.
+fn merge_cluster_role(existing: &mut Value, manifest: &Value) -> bool {
     let aggregation = manifest.get("aggregationRule").cloned();
     let aggregated = !is_empty(aggregation.as_ref());
-    let changed = set(present, "aggregationRule", aggregation);
-    if aggregated { changed } else { replace_sections(present, manifest, &["rules"]) | changed }
+    let changed = set(existing, "aggregationRule", aggregation);
+    if aggregated { changed } else { replace_sections(existing, manifest, &["rules"]) | changed }
 }
 
 /// Fills in the API groups that the server would.
@@ -275,29 +275,29 @@ fn default_binding_groups(binding: &mut Value) {
     }
 }
 
-fn differs_where_given(present: &Value, manifest: &Value, field: &str) -> bool {
-    manifest.get(field).is_some_and(|wanted| present.get(field) != Some(wanted))
+fn differs_where_given(existing: &Value, manifest: &Value, field: &str) -> bool {
+    manifest.get(field).is_some_and(|desired| existing.get(field) != Some(desired))
 }
 
-fn merge_storage_class(present: &mut Value, manifest: &Value) -> bool {
+fn merge_storage_class(existing: &mut Value, manifest: &Value) -> bool {
     let fields = manifest.as_object().into_iter().flatten().filter(|(field, _)| *field != "status");
-    fields.fold(false, |changed, (field, value)| set(present, field, Some(value.clone())) | changed)
+    fields.fold(false, |changed, (field, value)| set(existing, field, Some(value.clone())) | changed)
 }
 
-/// Certificates that somebody has put into the webhooks stay where the manifest has none.
-fn merge_webhooks(present: &mut Value, manifest: &Value) -> bool {
+/// Keeps the CA bundle of each webhook for which the manifest has none.
+fn merge_webhooks(existing: &mut Value, manifest: &Value) -> bool {
     let mut webhooks = manifest.get("webhooks").cloned().unwrap_or_else(|| json!([]));
     for webhook in webhooks.as_array_mut().into_iter().flatten() {
-        let bundle = present_bundle(present, webhook.get("name"));
+        let bundle = existing_bundle(existing, webhook.get("name"));
         if let (Some(bundle), Some(config)) = (bundle, webhook.get_mut("clientConfig").and_then(Value::as_object_mut)) {
             config.entry("caBundle").or_insert(bundle);
         }
     }
-    set(present, "webhooks", Some(webhooks))
+    set(existing, "webhooks", Some(webhooks))
 }
 
-fn present_bundle(present: &Value, name: Option<&Value>) -> Option<Value> {
-    let webhooks = present.get("webhooks")?.as_array()?;
+fn existing_bundle(existing: &Value, name: Option<&Value>) -> Option<Value> {
+    let webhooks = existing.get("webhooks")?.as_array()?;
     let webhook = webhooks.iter().find(|webhook| webhook.get("name") == name)?;
     webhook.pointer("/clientConfig/caBundle").cloned()
 }

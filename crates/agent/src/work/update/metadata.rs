@@ -1,4 +1,4 @@
-//! Merging a manifest's metadata into an object's.
+//! Merges the metadata of a manifest into that of an object.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::work::ownership::{self, Ownership};
 
-/// A key of a manifest with this ending asks for the key without it to be removed.
+/// A key of a manifest with this suffix requests that the key without it is removed.
 const REMOVAL: char = '-';
 
 /// Merges labels, annotations and owner references; returns whether anything changed.
-pub(super) fn merge(present: &mut ObjectMeta, manifest: &ObjectMeta, ownership: &Ownership) -> bool {
-    let labels = merge_map(&mut present.labels, manifest.labels.as_ref());
-    let annotations = merge_map(&mut present.annotations, manifest.annotations.as_ref());
-    labels | annotations | own(present, ownership)
+pub(super) fn merge(existing: &mut ObjectMeta, manifest: &ObjectMeta, ownership: &Ownership) -> bool {
+    let labels = merge_map(&mut existing.labels, manifest.labels.as_ref());
+    let annotations = merge_map(&mut existing.annotations, manifest.annotations.as_ref());
+    labels | annotations | own(existing, ownership)
 }
 
-fn merge_map(present: &mut Option<BTreeMap<String, String>>, wanted: Option<&BTreeMap<String, String>>) -> bool {
-    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return false };
-    let map = present.get_or_insert_default();
-    // Compared as a whole: a manifest may set a key and ask for its removal.
+fn merge_map(existing: &mut Option<BTreeMap<String, String>>, desired: Option<&BTreeMap<String, String>>) -> bool {
+    let Some(desired) = desired.filter(|desired| !desired.is_empty()) else { return false };
+    let map = existing.get_or_insert_default();
+    // Compared as a whole: a manifest may set a key and request its removal.
     let before = map.clone();
-    for (key, value) in wanted {
+    for (key, value) in desired {
         match key.strip_suffix(REMOVAL) {
             Some(removed) => _ = map.remove(removed),
             None => _ = map.insert(key.clone(), value.clone()),
@@ -30,7 +30,7 @@ fn merge_map(present: &mut Option<BTreeMap<String, String>>, wanted: Option<&BTr
     *map != before
 }
 
-/// Takes out the keys that ask for a removal: there is nothing to remove from a new object.
+/// Removes the keys that request a removal: a new object has nothing to remove.
 pub(super) fn strip_removals(metadata: &mut ObjectMeta) {
     for map in [&mut metadata.labels, &mut metadata.annotations].into_iter().flatten() {
         map.retain(|key, _| !key.ends_with(REMOVAL));
@@ -39,9 +39,9 @@ pub(super) fn strip_removals(metadata: &mut ObjectMeta) {
 
 /// Sets or removes our owner reference; returns whether that changed anything.
 pub(super) fn own(metadata: &mut ObjectMeta, ownership: &Ownership) -> bool {
-    let present = metadata.owner_references.clone().unwrap_or_default();
-    let owners = ownership::merged(&present, ownership);
-    let changed = owners != present;
+    let existing = metadata.owner_references.clone().unwrap_or_default();
+    let owners = ownership::merged(&existing, ownership);
+    let changed = owners != existing;
     if changed {
         metadata.owner_references = Some(owners);
     }

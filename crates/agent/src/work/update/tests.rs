@@ -14,13 +14,13 @@ fn owner() -> Ownership {
     })
 }
 
-fn wanted(value: Value) -> DesiredObject {
+fn desired(value: Value) -> DesiredObject {
     manifest::parse(&[value.into()]).remove(0).desired.unwrap()
 }
 
 /// The object on the cluster: what was created of a manifest, and what the cluster added.
-fn present(value: Value, additions: Value) -> DynamicObject {
-    let mut created = serde_json::to_value(to_create(&wanted(value), &owner()).unwrap()).unwrap();
+fn existing(value: Value, additions: Value) -> DynamicObject {
+    let mut created = serde_json::to_value(to_create(&desired(value), &owner()).unwrap()).unwrap();
     merge(&mut created, additions);
     serde_json::from_value(created).unwrap()
 }
@@ -36,12 +36,12 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-fn change(present: &DynamicObject, value: Value) -> Change {
-    to_update(present, &wanted(value), &owner()).unwrap()
+fn change(existing: &DynamicObject, value: Value) -> Change {
+    to_update(existing, &desired(value), &owner()).unwrap()
 }
 
-fn updated(present: &DynamicObject, value: Value) -> Value {
-    match change(present, value) {
+fn updated(existing: &DynamicObject, value: Value) -> Value {
+    match change(existing, value) {
         Change::Update(object) => serde_json::to_value(object).unwrap(),
         other => panic!("expected an update, got {other:?}"),
     }
@@ -56,7 +56,7 @@ fn object(api_version: &str, kind: &str, body: Value) -> Value {
 #[test]
 fn labels_and_annotations_are_merged_and_a_trailing_dash_removes() {
     let old =
-        present(object("v1", "ConfigMap", json!({})), json!({"metadata": {"labels": {"theirs": "1", "old": "1"}}}));
+        existing(object("v1", "ConfigMap", json!({})), json!({"metadata": {"labels": {"theirs": "1", "old": "1"}}}));
     let new = updated(&old, object("v1", "ConfigMap", json!({"metadata": {"labels": {"ours": "1", "old-": ""}}})));
     assert_eq!(new["metadata"]["labels"], json!({"theirs": "1", "ours": "1"}));
 }
@@ -64,7 +64,7 @@ fn labels_and_annotations_are_merged_and_a_trailing_dash_removes() {
 #[test]
 fn a_key_that_is_set_and_removed_is_not_written_again_and_again() {
     let manifest = || object("v1", "ConfigMap", json!({"metadata": {"labels": {"a": "1", "a-": ""}}}));
-    let new = updated(&present(manifest(), json!({})), manifest());
+    let new = updated(&existing(manifest(), json!({})), manifest());
     assert_eq!(new["metadata"]["labels"].get("a"), None);
     assert_eq!(change(&serde_json::from_value(new).unwrap(), manifest()), Change::Nothing);
 }
@@ -72,21 +72,21 @@ fn a_key_that_is_set_and_removed_is_not_written_again_and_again() {
 #[test]
 fn a_new_object_has_no_keys_that_ask_for_a_removal() {
     let created =
-        to_create(&wanted(object("v1", "ConfigMap", json!({"metadata": {"labels": {"x-": "", "y": "1"}}}))), &owner());
+        to_create(&desired(object("v1", "ConfigMap", json!({"metadata": {"labels": {"x-": "", "y": "1"}}}))), &owner());
     assert_eq!(created.unwrap().metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["y"]);
 }
 
 #[test]
 fn an_orphaned_object_is_created_without_an_owner() {
     let Ownership::Owned(reference) = owner() else { unreachable!() };
-    let created = to_create(&wanted(object("v1", "ConfigMap", json!({}))), &Ownership::Orphaned(reference)).unwrap();
+    let created = to_create(&desired(object("v1", "ConfigMap", json!({}))), &Ownership::Orphaned(reference)).unwrap();
     assert_eq!(created.metadata.owner_references, None);
 }
 
 #[test]
 fn finalizers_and_what_the_server_keeps_are_left_alone() {
     let additions = json!({"metadata": {"finalizers": ["f"], "resourceVersion": "5", "managedFields": []}});
-    let old = present(object("v1", "ConfigMap", json!({"data": {"a": "1"}})), additions);
+    let old = existing(object("v1", "ConfigMap", json!({"data": {"a": "1"}})), additions);
     let new = updated(&old, object("v1", "ConfigMap", json!({"data": {"a": "2"}})));
     assert_eq!(new["metadata"]["finalizers"], json!(["f"]));
     assert_eq!(new["metadata"]["resourceVersion"], "5");
@@ -96,7 +96,7 @@ fn finalizers_and_what_the_server_keeps_are_left_alone() {
 #[test]
 fn the_body_of_pods_namespaces_and_service_accounts_is_never_updated() {
     for kind in ["Pod", "Namespace", "ServiceAccount"] {
-        let old = present(object("v1", kind, json!({"spec": {"a": 1}})), json!({}));
+        let old = existing(object("v1", kind, json!({"spec": {"a": 1}})), json!({}));
         assert_eq!(change(&old, object("v1", kind, json!({"spec": {"a": 2}}))), Change::Nothing, "{kind}");
     }
 }
@@ -104,7 +104,7 @@ fn the_body_of_pods_namespaces_and_service_accounts_is_never_updated() {
 #[test]
 fn a_config_map_loses_keys_that_its_manifest_lost() {
     let additions = json!({"data": {"ca-bundle.crt": "old", "service-ca.crt": "old"}, "immutable": false});
-    let old = present(object("v1", "ConfigMap", json!({"data": {"a": "1", "b": "2"}})), additions);
+    let old = existing(object("v1", "ConfigMap", json!({"data": {"a": "1", "b": "2"}})), additions);
     let new = updated(&old, object("v1", "ConfigMap", json!({"data": {"a": "1"}})));
     assert_eq!(new["data"], json!({"a": "1"}));
     assert_eq!(new["immutable"], false, "sections that the manifest is not about stay");
@@ -120,10 +120,10 @@ fn a_config_map_keeps_the_certificates_whose_injection_its_manifest_asks_for() {
             object("v1", "ConfigMap", json!({"metadata": {section: {request: value}}, "data": data}))
         };
         let injected = json!({"data": {"ca-bundle.crt": "injected", "service-ca.crt": "injected"}});
-        let old = present(manifest("true", json!({"a": "1"})), injected);
+        let old = existing(manifest("true", json!({"a": "1"})), injected);
         let new = updated(&old, manifest("true", json!({"a": "2"})));
         assert_eq!(new["data"], json!({"a": "2", key: "injected"}), "the other key was not asked for");
-        let old = present(manifest("true", json!({"a": "1"})), json!({"data": {key: "injected"}}));
+        let old = existing(manifest("true", json!({"a": "1"})), json!({"data": {key: "injected"}}));
         assert_eq!(change(&old, manifest("true", json!({"a": "1"}))), Change::Nothing);
         assert_eq!(updated(&old, manifest("false", json!({"a": "1"})))["data"], json!({"a": "1"}));
         assert_eq!(
@@ -136,35 +136,35 @@ fn a_config_map_keeps_the_certificates_whose_injection_its_manifest_asks_for() {
 #[test]
 fn string_data_of_a_secret_is_folded_into_data() {
     let manifest = object("v1", "Secret", json!({"stringData": {"a": "hello"}}));
-    let created = to_create(&wanted(manifest.clone()), &owner()).unwrap();
+    let created = to_create(&desired(manifest.clone()), &owner()).unwrap();
     assert_eq!(created.data, json!({"data": {"a": "aGVsbG8="}}));
-    let old = present(manifest.clone(), json!({"type": "Opaque"}));
+    let old = existing(manifest.clone(), json!({"type": "Opaque"}));
     assert_eq!(change(&old, manifest), Change::Nothing);
     let both = object("v1", "Secret", json!({"data": {"a": "eA=="}, "stringData": {"a": "y"}}));
-    assert_eq!(to_create(&wanted(both), &owner()), Err(UpdateError::SecretConflict("a".into())));
+    assert_eq!(to_create(&desired(both), &owner()), Err(UpdateError::SecretConflict("a".into())));
 }
 
 #[test]
 fn string_data_that_is_no_text_is_left_for_the_server_to_refuse() {
-    let created = to_create(&wanted(object("v1", "Secret", json!({"stringData": {"a": 1}}))), &owner()).unwrap();
+    let created = to_create(&desired(object("v1", "Secret", json!({"stringData": {"a": 1}}))), &owner()).unwrap();
     assert_eq!(created.data, json!({"stringData": {"a": 1}}));
 }
 
 #[test]
-fn a_secret_of_another_type_is_made_anew() {
-    let old = present(object("v1", "Secret", json!({"type": "Opaque"})), json!({}));
+fn a_secret_of_another_type_is_created_again() {
+    let old = existing(object("v1", "Secret", json!({"type": "Opaque"})), json!({}));
     assert!(matches!(change(&old, object("v1", "Secret", json!({"type": "example.com/x"}))), Change::Recreate(_)));
 }
 
 #[test]
-fn what_is_made_anew_keeps_the_owners_and_labels_that_others_gave_it() {
+fn what_is_created_again_keeps_the_owners_and_labels_that_others_gave_it() {
     let Ownership::Owned(ours) = owner() else { unreachable!() };
     let theirs = OwnerReference { name: "other-work".into(), uid: "2".into(), ..ours.clone() };
     let additions = json!({"metadata": {"labels": {"theirs": "1"}, "uid": "3", "resourceVersion": "4",
         "finalizers": ["f"], "ownerReferences": [theirs, ours]}});
     let classes = [json!({"type": "example.com/x"}), json!({"type": "example.com/y"})];
     let [old, new] = classes.map(|body| object("v1", "Secret", body));
-    let Change::Recreate(made) = change(&present(old, additions), new) else { panic!("not made anew") };
+    let Change::Recreate(made) = change(&existing(old, additions), new) else { panic!("not created again") };
     assert_eq!(made.metadata.owner_references, Some(vec![theirs, ours]));
     assert_eq!(made.metadata.labels.unwrap()["theirs"], "1");
     assert_eq!((made.metadata.uid, made.metadata.resource_version, made.metadata.finalizers), (None, None, None));
@@ -174,7 +174,7 @@ fn what_is_made_anew_keeps_the_owners_and_labels_that_others_gave_it() {
 #[test]
 fn a_service_account_token_keeps_the_keys_its_controller_made() {
     let manifest = object("v1", "Secret", json!({"type": SERVICE_ACCOUNT_TOKEN_TYPE}));
-    let old = present(manifest.clone(), json!({"data": {"token": "eA=="}}));
+    let old = existing(manifest.clone(), json!({"data": {"token": "eA=="}}));
     assert_eq!(change(&old, manifest), Change::Nothing);
 }
 
@@ -184,7 +184,7 @@ const SERVICE_ACCOUNT_TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
 fn a_service_is_updated_when_its_manifest_changes_and_not_for_what_the_server_added() {
     let manifest =
         |port: u16| object("v1", "Service", json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": port}]}}));
-    let old = present(manifest(80), json!({"spec": {"clusterIP": "10.0.0.1", "type": "ClusterIP"}}));
+    let old = existing(manifest(80), json!({"spec": {"clusterIP": "10.0.0.1", "type": "ClusterIP"}}));
     assert_eq!(change(&old, manifest(80)), Change::Nothing);
     let new = updated(&old, manifest(81));
     assert_eq!(new["spec"], json!({"selector": {"a": "b"}, "ports": [{"port": 81}]}));
@@ -197,10 +197,10 @@ fn a_service_is_updated_when_its_manifest_changes_and_not_for_what_the_server_ad
 fn the_rules_of_an_aggregated_cluster_role_are_the_clusters() {
     let rbac = "rbac.authorization.k8s.io/v1";
     let manifest = object(rbac, "ClusterRole", json!({"aggregationRule": {"clusterRoleSelectors": [{}]}, "rules": []}));
-    let old = present(manifest.clone(), json!({"rules": [{"verbs": ["get"]}]}));
+    let old = existing(manifest.clone(), json!({"rules": [{"verbs": ["get"]}]}));
     assert_eq!(change(&old, manifest), Change::Nothing);
     let plain = object(rbac, "ClusterRole", json!({"rules": [{"verbs": ["list"]}]}));
-    let old = present(plain, json!({"rules": [{"verbs": ["get"]}]}));
+    let old = existing(plain, json!({"rules": [{"verbs": ["get"]}]}));
     let new = updated(&old, object(rbac, "ClusterRole", json!({"rules": [{"verbs": ["list"]}]})));
     assert_eq!(new["rules"], json!([{"verbs": ["list"]}]));
 }
@@ -210,18 +210,18 @@ fn bindings_are_compared_with_the_groups_the_server_fills_in() {
     let rbac = "rbac.authorization.k8s.io/v1";
     let body = json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"}]});
     let manifest = object(rbac, "RoleBinding", body);
-    let old = present(manifest.clone(), json!({}));
+    let old = existing(manifest.clone(), json!({}));
     assert_eq!(old.data["roleRef"]["apiGroup"], "rbac.authorization.k8s.io");
     assert_eq!(change(&old, manifest), Change::Nothing);
 }
 
 #[test]
-fn a_storage_class_keeps_the_administrators_choice_of_default_and_is_made_anew_when_it_must() {
+fn a_storage_class_keeps_the_administrators_choice_of_default_and_is_created_again_when_it_must() {
     let class = |body: Value| object("storage.k8s.io/v1", "StorageClass", body);
     let key = "storageclass.kubernetes.io/is-default-class";
     let manifest = class(json!({"provisioner": "p", "metadata": {"annotations": {key: "true"}}}));
     let old =
-        present(manifest.clone(), json!({"metadata": {"annotations": {key: "false"}}, "reclaimPolicy": "Delete"}));
+        existing(manifest.clone(), json!({"metadata": {"annotations": {key: "false"}}, "reclaimPolicy": "Delete"}));
     assert_eq!(change(&old, manifest), Change::Nothing);
     assert!(matches!(change(&old, class(json!({"provisioner": "other"}))), Change::Recreate(_)));
     let grown = updated(&old, class(json!({"provisioner": "p", "allowVolumeExpansion": true})));
@@ -229,12 +229,12 @@ fn a_storage_class_keeps_the_administrators_choice_of_default_and_is_made_anew_w
 }
 
 #[test]
-fn a_csi_driver_is_made_anew_when_its_spec_changes_and_needs_a_profile_when_ephemeral() {
+fn a_csi_driver_is_created_again_when_its_spec_changes_and_needs_a_profile_when_ephemeral() {
     let driver = |spec: Value| object("storage.k8s.io/v1", "CSIDriver", json!({"spec": spec}));
-    let old = present(driver(json!({"attachRequired": true})), json!({"spec": {"podInfoOnMount": false}}));
+    let old = existing(driver(json!({"attachRequired": true})), json!({"spec": {"podInfoOnMount": false}}));
     assert_eq!(change(&old, driver(json!({"attachRequired": true}))), Change::Nothing);
     assert!(matches!(change(&old, driver(json!({"attachRequired": false}))), Change::Recreate(_)));
-    let ephemeral = wanted(driver(json!({"volumeLifecycleModes": ["Ephemeral"]})));
+    let ephemeral = desired(driver(json!({"volumeLifecycleModes": ["Ephemeral"]})));
     assert_eq!(to_create(&ephemeral, &owner()), Err(UpdateError::EphemeralProfile));
 }
 
@@ -248,7 +248,7 @@ fn webhooks_keep_certificates_that_were_put_into_them() {
             json!({"webhooks": [{"name": "w", "clientConfig": {"url": url}}]}),
         )
     };
-    let mut old = present(manifest("https://a"), json!({}));
+    let mut old = existing(manifest("https://a"), json!({}));
     old.data["webhooks"][0]["clientConfig"]["caBundle"] = json!("QQ==");
     assert_eq!(change(&old, manifest("https://a")), Change::Nothing);
     let new = updated(&old, manifest("https://b"));
@@ -258,7 +258,7 @@ fn webhooks_keep_certificates_that_were_put_into_them() {
 #[test]
 fn any_other_kind_becomes_what_its_manifest_says_but_keeps_its_status() {
     let old =
-        present(object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}})), json!({"status": {"ok": true}}));
+        existing(object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}})), json!({"status": {"ok": true}}));
     assert_eq!(change(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}}))), Change::Nothing);
     let new = updated(&old, object("example.com/v1", "Thing", json!({"spec": {"a": 1}, "status": {"ok": false}})));
     assert_eq!((new["spec"].clone(), new["status"].clone()), (json!({"a": 1}), json!({"ok": true})));
@@ -328,18 +328,18 @@ const KINDS: [(&str, &str); 11] = [
 
 proptest::proptest! {
     #[test]
-    fn no_manifest_and_no_object_makes_the_agent_panic(wanted_body in any_body(), present_body in any_body()) {
+    fn no_manifest_and_no_object_makes_the_agent_panic(desired_body in any_body(), existing_body in any_body()) {
         for (api_version, kind) in KINDS {
             let with = |body: &Value| {
                 let mut value = body.clone();
                 merge(&mut value, json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}));
                 value
             };
-            let (wanted, present) = (wanted(with(&wanted_body)), serde_json::from_value(with(&present_body)).unwrap());
-            let _ = to_create(&wanted, &owner());
-            if let Ok(Change::Update(updated) | Change::Recreate(updated)) = to_update(&present, &wanted, &owner()) {
+            let (desired, existing) = (desired(with(&desired_body)), serde_json::from_value(with(&existing_body)).unwrap());
+            let _ = to_create(&desired, &owner());
+            if let Ok(Change::Update(updated) | Change::Recreate(updated)) = to_update(&existing, &desired, &owner()) {
                 // Whatever was written, writing it again changes nothing.
-                let again = to_update(&updated, &wanted, &owner()).unwrap();
+                let again = to_update(&updated, &desired, &owner()).unwrap();
                 proptest::prop_assert_eq!(again, Change::Nothing, "{}", kind);
             }
         }

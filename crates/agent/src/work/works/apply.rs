@@ -27,7 +27,7 @@ use super::{
 /// How many objects of a work are released or deleted at a time.
 const AT_A_TIME: usize = 8;
 
-/// What is to be reported.
+/// What to report.
 #[derive(Debug)]
 pub(in crate::work) enum Report {
     Nothing,
@@ -70,7 +70,7 @@ pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -
     }
 }
 
-/// Releases what is to stay, then deletes the record: who sees the record go finds its objects as they should be.
+/// Releases the objects that stay, then deletes the record.
 async fn delete(
     controller: &Works,
     applied_work: &AppliedManifestWork,

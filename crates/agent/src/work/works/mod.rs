@@ -1,9 +1,8 @@
 //! The life of a ManifestWork on this cluster.
 //!
-//! A work that nobody deletes is refused, with a reason, or applied: finalizer first, then the
-//! AppliedManifestWork that will own its objects, then the objects, then one status. A deleted work
-//! waits until the AppliedManifestWork, and with it every object, is gone. Both go through one
-//! queue, so that a work is never applied and deleted at the same time.
+//! A live work is refused, with a reason, or applied: first its finalizer, then the AppliedManifestWork that owns its
+//! objects, then the objects, then one status. A deleted work keeps its finalizer until the AppliedManifestWork, and with
+//! it every object, is gone. Both use one queue, so that a work is never applied and deleted at the same time.
 
 mod apply;
 mod observe;
@@ -60,7 +59,7 @@ impl Controller for Works {
             let name = change.object().name_any();
             let concerns = concerns(change);
             if concerns {
-                // A new spec is not to be held up by what went wrong with the old one.
+                // A new spec must not wait for the back-off of the old one.
                 queue.forget(&name);
             }
             concerns.then_some(name)
@@ -89,7 +88,7 @@ impl Controller for Works {
     }
 }
 
-/// Whether a change of a work is one to act on: its status is our own doing.
+/// Whether a change of a work needs a reconcile: its status is written by this agent.
 fn concerns(change: Change<'_, ManifestWork>) -> bool {
     match change {
         Change::Added(_) => true,
@@ -97,7 +96,7 @@ fn concerns(change: Change<'_, ManifestWork>) -> bool {
             old.spec != new.spec
                 || old.metadata.labels != new.metadata.labels
                 || is_deleting(old.as_ref()) != is_deleting(new.as_ref())
-                // Gained is our own doing; lost is somebody else's, and puts the objects at risk.
+                // This agent adds the finalizer. If another removes it, the objects could stay behind.
                 || (has_finalizer(old.as_ref(), finalizers::MANIFEST_WORK)
                     && !has_finalizer(new.as_ref(), finalizers::MANIFEST_WORK))
         }

@@ -75,3 +75,51 @@ async fn patch_record(controller: &Works, old: &AppliedManifestWork, new: &Appli
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use ocm_runtime::conditions::find;
+    use serde_json::json;
+
+    use super::*;
+    use crate::work::{
+        retry::Retry,
+        status::{ApplyResult, ObjectState, Outcome},
+    };
+
+    fn pass(names: &[&str], undeleted: &[&str]) -> Pass {
+        let resource = |name: &&str| AppliedManifestResourceMeta {
+            version: "v1".into(),
+            resource: "configmaps".into(),
+            name: (*name).into(),
+            ..AppliedManifestResourceMeta::default()
+        };
+        let object = ObjectState::of(Ok(Some(kube::core::ObjectMeta::default())));
+        Pass {
+            work: serde_json::from_value(json!({"metadata": {"name": "w", "generation": 3}})).unwrap(),
+            applied_work: AppliedManifestWork::default(),
+            outcomes: vec![Outcome { meta: Default::default(), applied: ApplyResult::Applied, object }],
+            resources: names.iter().map(resource).collect(),
+            undeleted: undeleted.iter().map(|cause| (*cause).to_owned()).collect(),
+            retry: Retry::AtRegularPass,
+        }
+    }
+
+    #[test]
+    fn a_record_lists_objects_in_an_order_that_does_not_depend_on_the_spec() {
+        let record = recorded(&pass(&["b", "a"], &[]));
+        let listed = record.status.unwrap().applied_resources;
+        assert_eq!(listed.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(recorded(&pass(&[], &[])).status, None, "nothing to record is nothing to write");
+    }
+
+    #[test]
+    fn a_pass_is_reported_for_the_generation_that_was_applied() {
+        let status = with_status(&pass(&["a"], &["secrets ns/s: forbidden"]), Timestamp::UNIX_EPOCH).status.unwrap();
+        for type_ in ["Applied", "Available"] {
+            let condition = find(&status.conditions, type_).unwrap();
+            assert_eq!((condition.status.as_str(), condition.observed_generation), ("True", Some(3)), "{type_}");
+        }
+        assert!(find(&status.conditions, "Applied").unwrap().message.contains("secrets ns/s: forbidden"));
+    }
+}
