@@ -19,10 +19,10 @@ pub(crate) struct Cli {
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what is on the hub
+    /// Show objects of the hub
     #[command(subcommand, arg_required_else_help = true)]
     Get(get::GetCommand),
-    /// Accept clusters that have asked to join the hub
+    /// Accept clusters that ask to join the hub
     Accept(accept::AcceptArgs),
     /// Install add-ons on managed clusters, and remove them
     #[command(subcommand, arg_required_else_help = true)]

@@ -131,7 +131,7 @@ impl Failed {
         }
     }
 
-    /// The failure, if there is no other try.
+    /// The failure, for those who do not try again.
     pub(crate) fn into_failure(self) -> Failure {
         match self {
             Self::Conflict(failure) | Self::ForNow(failure) | Self::ForGood(failure) => failure,

@@ -53,7 +53,7 @@ impl Console {
         }
     }
 
-    /// Writes to stderr. There is no place to report a failure of this.
+    /// Writes to stderr. A failure to do so cannot be reported anywhere.
     pub(crate) fn note(&self, text: &str) {
         let mut err = lock(&self.err);
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

@@ -34,7 +34,7 @@ pub struct ServiceAccount {
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl Environment {
-    /// One without anything of this process.
+    /// An environment in which nothing is set.
     #[must_use]
     pub fn empty(console: Console) -> Self {
         Self { kubeconfig: None, home: None, service_account: None, proxies: Proxies::default(), console }

@@ -1,4 +1,4 @@
-//! What the user reads when a command fails: what is wrong, and on a line of its own what to do about it.
+//! The messages of a command that fails: the problem, and on a line of its own what to do about it.
 
 use std::{error::Error, fmt};
 
@@ -31,7 +31,7 @@ impl Failure {
         self.0.first().map_or("", |problem| &problem.message)
     }
 
-    /// Success when there are none, else all of them in one.
+    /// Success if there are none, else all of them in one.
     pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let problems: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
         if problems.is_empty() { Ok(()) } else { Err(Self(problems)) }

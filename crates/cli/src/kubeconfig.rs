@@ -70,7 +70,7 @@ fn candidates(environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
     match (&environment.home, &environment.service_account) {
         (Some(home), _) => Ok(vec![home.join(".kube/config")]),
         (None, Some(_)) => Ok(Vec::new()),
-        (None, None) => Err(Failure::new("no kubeconfig: there is no home directory").hint(CHOOSE)),
+        (None, None) => Err(Failure::new("no kubeconfig: $KUBECONFIG and the home directory are not set").hint(CHOOSE)),
     }
 }
 

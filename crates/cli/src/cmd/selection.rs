@@ -35,7 +35,7 @@ impl ClusterArgs {
 
 const EXAMPLE: &str = "name them, for example: --clusters cluster1,cluster2";
 
-/// Each name once, without blanks around it; nothing when one of them is empty.
+/// Each name once, without blanks around it; `None` if one of them is empty.
 pub(crate) fn distinct<'a>(names: impl IntoIterator<Item = &'a String>) -> Option<Vec<String>> {
     let mut distinct = Vec::new();
     for name in names.into_iter().map(|name| name.trim()) {

@@ -1,8 +1,8 @@
-//! Tables as kubectl draws them: headings in capitals, columns three blanks apart.
+//! Tables in kubectl's style: headings in capitals, columns three blanks apart.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-/// Draws a table.
+/// Renders a table.
 pub(crate) fn render<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);

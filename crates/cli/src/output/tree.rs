@@ -1,6 +1,6 @@
 //! Trees of `<name> value` lines.
 
-/// A line of the tree and what hangs below it.
+/// A line of the tree, and its children.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Node {
     line: String,
@@ -8,7 +8,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A name with others below it.
+    /// A name with children.
     pub(crate) fn branch(name: &str, children: Vec<Self>) -> Self {
         Self { line: format!("<{name}>"), children }
     }
@@ -19,7 +19,7 @@ impl Node {
         Self { line, children: Vec::new() }
     }
 
-    /// Draws the tree below this root.
+    /// Renders the tree.
     pub(crate) fn render(&self) -> String {
         let mut text = format!("{}\n", self.line);
         self.render_children("", &mut text);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_hang_below_their_parent() {
+    fn children_are_below_their_parent() {
         let capacity = Node::branch("Capacity", vec![Node::leaf("Cpu", "8")]);
         let cluster = Node::branch("c1", vec![Node::leaf("Accepted", "true"), capacity]);
         let tree = Node::branch("ManagedCluster", vec![cluster, Node::leaf("c2", "")]);

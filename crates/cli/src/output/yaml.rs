@@ -1,4 +1,4 @@
-//! Objects as YAML documents, whole but for `managedFields`, which nobody reads.
+//! Objects as YAML documents, complete except for `managedFields`.
 
 use kube::api::DynamicObject;
 use ocm_apimachinery::yaml;

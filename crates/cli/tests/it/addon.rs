@@ -171,7 +171,7 @@ async fn nothing_is_changed_when_a_cluster_or_an_addon_is_not_there() -> Result<
     let ended = run(hub, &["addon", "enable", "--names", &format!("{name},{unknown}"), "--clusters", &clusters])?;
     let no_addon = format!("enabling the unknown addon {unknown} is not supported");
     ended.assert_failed_with(&[
-        &format!("there is no managed cluster {absent}"),
+        &format!("managed cluster {absent} does not exist"),
         &no_addon,
         "get clusters",
         "get addon",
@@ -179,7 +179,7 @@ async fn nothing_is_changed_when_a_cluster_or_an_addon_is_not_there() -> Result<
     assert!(installed(hub, &there).await?.get_opt(&name).await?.is_none());
     run(hub, &["addon", "enable", "--names", &name])?.assert_failed_with(&["--clusters"]);
     run(hub, &["addon", "enable", "--names", "a,,b", "-c", &there])?.assert_failed_with(&["--names"]);
-    run(hub, &["get", "addon", &unknown])?.assert_failed_with(&[&format!("there is no add-on {unknown}")]);
+    run(hub, &["get", "addon", &unknown])?.assert_failed_with(&[&format!("add-on {unknown} does not exist")]);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What the policies in `deploy/hub.yaml` let pass, and what not.
+//! What the policies in `deploy/hub.yaml` allow and deny.
 
 use anyhow::{Context as _, Result};
 use kube::{
@@ -40,7 +40,7 @@ async fn user_who_may(hub: &ControlPlane, rules: &[Value]) -> Result<(String, Cl
     Ok((user, client))
 }
 
-/// What can be told of a request before it is made: the API server checks everything and stores nothing.
+/// Waits until a dry run is refused, and returns the API server's message.
 async fn is_refused<F, Fut, T>(what: &str, attempt: F) -> Result<String>
 where
     F: Fn() -> Fut,

@@ -59,10 +59,10 @@ async fn yaml_output_can_be_applied_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_set_that_is_not_there_is_an_error() -> Result<()> {
+async fn a_set_that_does_not_exist_is_an_error() -> Result<()> {
     let (hub, set) = (hub().await?, unique("absent"));
     let ended = run(hub, &["get", "clusters", "--clusterset", &set])?;
-    ended.assert_failed_with(&[&format!("there is no cluster set {set}")]);
+    ended.assert_failed_with(&[&format!("cluster set {set} does not exist")]);
     assert_eq!(ended.stdout, "");
     Ok(())
 }

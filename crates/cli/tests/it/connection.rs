@@ -1,4 +1,4 @@
-//! What the user reads when there is no hub to talk to.
+//! Kubeconfigs, connections, and their errors.
 
 use std::process::Command;
 
@@ -40,7 +40,7 @@ fn a_file_that_is_no_kubeconfig_is_named() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_context_that_is_not_there_and_a_server_that_does_not_answer_are_named() -> Result<()> {
+async fn a_context_that_does_not_exist_and_a_server_that_does_not_answer_are_named() -> Result<()> {
     let hub = crate::hub::hub().await?;
     let ended = run(hub, &["get", "clusters", "--context", "other"])?;
     ended.assert_failed_with(&["no context other", &format!("--context: {}", hub.name())]);

@@ -1,4 +1,4 @@
-//! The hub the tests share, agents that register with it, and `clusteradm` as a process.
+//! The hub that the tests share, agents that register with it, and `clusteradm` as a process or in this one.
 
 use std::{
     path::Path,
@@ -112,7 +112,7 @@ pub(crate) fn finish(mut command: Command) -> Result<Ended> {
     Ended::of(command.output().context("failed to run clusteradm")?)
 }
 
-/// Runs `clusteradm` in this process, with nothing of this process around it but a kubeconfig.
+/// Runs `clusteradm` in this process, in an environment with nothing but a kubeconfig.
 pub(crate) async fn in_process(kubeconfig: &Path, args: &[&str]) -> Ended {
     in_environment(|environment| environment.kubeconfig = Some(kubeconfig.into()), args).await
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::hub::{hub, run};
 
-/// A placement that chose a cluster in each of two decisions.
+/// A placement with two decisions of one cluster each.
 async fn placement(hub: &ControlPlane) -> Result<String> {
     let (name, client) = (unique("placement"), hub.client().await?);
     let placements = Api::<Placement>::namespaced(client.clone(), "default");
@@ -72,9 +72,9 @@ async fn the_table_and_the_yaml_show_the_placements_of_a_namespace() -> Result<(
 }
 
 #[tokio::test]
-async fn a_placement_that_is_not_there_is_an_error() -> Result<()> {
+async fn a_placement_that_does_not_exist_is_an_error() -> Result<()> {
     let (hub, name) = (hub().await?, unique("absent"));
     let ended = run(hub, &["get", "placements", &name, "-n", "default"])?;
-    ended.assert_failed_with(&[&format!("there is no placement {name} in namespace default"), "get placements"]);
+    ended.assert_failed_with(&[&format!("placement {name} does not exist in namespace default"), "get placements"]);
     Ok(())
 }

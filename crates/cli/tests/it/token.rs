@@ -60,7 +60,7 @@ async fn the_text_holds_the_token_and_the_join_command() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_bootstrap_token_is_shown_when_there_is_one() -> Result<()> {
+async fn the_bootstrap_token_is_shown_if_it_exists() -> Result<()> {
     let hub = hub().await?;
     let absent = run(hub, &["get", "token", "--use-bootstrap-token"])?;
     absent.assert_failed_with(&["kube-system/bootstrap-token-ocmhub does not exist"]);

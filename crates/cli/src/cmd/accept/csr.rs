@@ -1,16 +1,16 @@
-//! What a certificate signing request is: whose, for which agent, and where it stands. Pure.
+//! Assesses a certificate signing request: who made it, for which agent, and its state. Pure.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{conditions, identities, labels, namespaces, rbac, signers};
 use ocm_runtime::pki;
 
-/// Users that Kubernetes makes of bootstrap tokens.
+/// Prefix of the user names of bootstrap tokens.
 const BOOTSTRAP_TOKEN_USER_PREFIX: &str = "system:bootstrap:";
 /// The account under which the gRPC server forwards requests of agents.
 const GRPC_SERVER_SERVICE_ACCOUNT: &str = "grpc-server-sa";
 const FAILED: &str = "Failed";
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Pending,
@@ -22,21 +22,21 @@ pub(super) enum State {
 /// The first request of an agent, or what is wrong with it.
 #[derive(Debug, PartialEq)]
 pub(super) enum Assessment {
-    /// A bootstrapping agent of the cluster asks for the certificate such an agent may have.
+    /// A bootstrapping agent of the cluster requests the certificate that such an agent may have.
     Candidate {
-        /// Common name the certificate would have: the agent.
+        /// Common name of the certificate: the agent.
         requester: String,
-        /// Where the request stands.
+        /// The state of the request.
         state: State,
     },
-    /// Not for `accept` to decide: of an add-on, or a renewal, which the hub approves by itself.
+    /// Not for `accept` to decide: requests of add-ons, and renewals, which the hub approves.
     NotOurs,
-    /// Says what is wrong, as a clause about the request.
+    /// The problem, as a clause about the request.
     Unfit(String),
 }
 
-/// Looks at a request that carries the label of a cluster. Anyone who may create requests can set that label, so
-/// everything else is checked: who asks, and that the certificate would make him an agent of this cluster and no more.
+/// Assesses a request with the label of a cluster. Everyone who may create requests can set that label, so everything else
+/// is checked: who made the request, and that the certificate is one of an agent of this cluster and no more.
 pub(super) fn assess(csr: &CertificateSigningRequest, cluster: &str) -> Assessment {
     let of_addon = csr.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(labels::ADDON_NAME));
     if of_addon {
@@ -81,11 +81,11 @@ fn bootstrap_identity(csr: &CertificateSigningRequest, user: &str) -> Result<(),
     if known_user && csr.spec.groups.iter().flatten().any(known_group) {
         Ok(())
     } else {
-        Err(format!("user {user}, who made it, is not one that agents bootstrap with"))
+        Err(format!("its user {user} is not an identity that agents bootstrap with"))
     }
 }
 
-/// The agent's name, when the certificate would be one that an agent of this cluster may have.
+/// The agent's name, if the certificate is one that an agent of this cluster may have.
 fn agent(csr: &CertificateSigningRequest, cluster: &str) -> Result<String, String> {
     let signer = csr.spec.signer_name.as_str();
     if signer != signers::KUBE_API_SERVER_CLIENT && signer != signers::GRPC {

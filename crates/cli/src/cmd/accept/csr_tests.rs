@@ -1,4 +1,4 @@
-//! Tests of [`super`], and the requests that other tests are made of.
+//! Tests of [`super`], and the requests of other tests.
 
 use p256::{ecdsa::SigningKey, pkcs8::LineEnding};
 use serde_json::json;
@@ -83,7 +83,7 @@ fn requests_of_bootstrapping_agents_are_candidates() {
 }
 
 #[test]
-fn a_candidate_stands_where_its_conditions_say() {
+fn the_state_of_a_candidate_is_that_of_its_conditions() {
     for (type_, expected) in [("Approved", State::Approved), ("Denied", State::Denied), ("Failed", State::Failed)] {
         let assessment = assess(&decided(pending("csr", "a"), type_), "c1");
         assert!(matches!(assessment, Assessment::Candidate { state, .. } if state == expected), "{assessment:?}");
@@ -119,7 +119,7 @@ fn requests_for_other_signers_and_requests_that_cannot_be_read_are_unfit() {
 }
 
 #[test]
-fn unfit_requests_that_are_decided_already_are_nobodys_business() {
+fn unfit_requests_that_are_decided_already_are_ignored() {
     let stranger = request(&subject_of("c1", "a"), ("mallory", "system:bootstrappers:managedcluster"));
     assert_eq!(assess(&decided(stranger, "Denied"), "c1"), Assessment::NotOurs);
 }

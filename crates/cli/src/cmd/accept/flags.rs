@@ -14,7 +14,7 @@ pub(crate) struct AcceptArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(crate) wait: bool,
-    /// Approve the requests of all agents that ask in the name of a cluster, not only when there is just one
+    /// Approve the requests of all agents that ask to be a cluster, even if they are several
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     skip_approve_check: bool,

@@ -1,15 +1,15 @@
-//! `clusteradm accept`: lets clusters join that have asked to. Approves the certificate signing request of the cluster's
+//! `clusteradm accept`: accepts clusters that ask to join. Approves the certificate signing request of the cluster's
 //! agent and sets `hubAcceptsClient`.
 //!
-//! What is checked before a request is approved, and what is not done without one:
-//! * a request is only approved when an identity that agents bootstrap with made it, and when the certificate would make
-//!   its holder an agent of this cluster and nothing else;
+//! Rules:
+//! * a request is only approved if an identity that agents bootstrap with made it, and if the certificate is one of an
+//!   agent of this cluster and of nothing else;
 //! * a cluster with a reserved name is refused before anything is approved;
-//! * when several agents ask in the name of one cluster, nothing is changed until the user says which one they mean;
+//! * if several agents ask to be one cluster, nothing is changed until the user names one of them;
 //!   `--requesters` alone is enough for that;
 //! * without an approved request the cluster is marked as accepted, but the command fails, since nothing has joined;
 //! * a cluster that joined before needs no request: Kubernetes removes decided ones after an hour;
-//! * what was checked is what is approved: an object that was replaced or changed after it was read is read again.
+//! * only what was checked is approved: an object that was replaced or changed after it was read is read again.
 
 mod attempt;
 mod csr;

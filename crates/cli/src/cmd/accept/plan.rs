@@ -1,4 +1,4 @@
-//! Decides what accepting a cluster takes: which requests to approve, what to write, what to tell. Pure.
+//! Plans how to accept a cluster: which requests to approve, what to write, what to report. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ocm_api::{annotations, cluster::v1::ManagedCluster, conditions};
 
 use super::csr::{Assessment, State, assess};
 
-/// What the flags allow.
+/// Which requests the flags allow to approve.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     /// The agents whose requests may be approved, by common name; any one when empty.
@@ -16,7 +16,7 @@ pub(super) struct Rules {
     pub(super) skip_check: bool,
 }
 
-/// What accepting a cluster takes.
+/// What to do to accept a cluster.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// The requests to approve, as they were read.
@@ -27,11 +27,11 @@ pub(super) struct Plan {
     pub(super) skipped: Vec<String>,
     /// Whether to set `hubAcceptsClient`.
     pub(super) set_accepted: bool,
-    /// Where that leaves the cluster.
+    /// The state of the cluster after that.
     pub(super) verdict: Verdict,
 }
 
-/// Where the plan leaves the cluster.
+/// The state of the cluster after the plan.
 #[derive(Debug, Default, PartialEq)]
 pub(super) enum Verdict {
     /// It has, or can get, a certificate.
@@ -78,7 +78,7 @@ pub(super) fn plan(cluster: &ManagedCluster, csrs: &[CertificateSigningRequest],
     plan
 }
 
-/// Agents on EKS show an IAM role instead of a certificate.
+/// Agents on EKS authenticate with an IAM role instead of a certificate.
 fn needs_certificate(cluster: &ManagedCluster) -> bool {
     let arn = format!("{}/managed-cluster-arn", annotations::AGENT_PREFIX);
     cluster.metadata.annotations.as_ref().is_none_or(|annotations| !annotations.contains_key(&arn))
@@ -119,7 +119,7 @@ fn candidates<'a>(
     candidates
 }
 
-/// Who asks. Those who were denied don't count: that decision is made.
+/// The requesters, with the names of their requests. Those who were denied do not count.
 fn requesters(candidates: &[Candidate<'_>]) -> BTreeMap<String, Vec<String>> {
     let mut requesters = BTreeMap::<_, Vec<_>>::new();
     for candidate in candidates.iter().filter(|candidate| matches!(candidate.state, State::Pending | State::Approved)) {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_the_cluster_is_accepted_but_nobody_says_it_joined() {
+    fn without_a_request_the_cluster_is_accepted_but_has_no_certificate() {
         let plan = plan(&cluster(), &[], &Rules::default());
         assert!(plan.set_accepted);
         assert_eq!(plan.verdict, Verdict::NoRequest);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_denied_does_not_stand_in_the_way_of_another() {
+    fn an_agent_that_was_denied_does_not_block_another() {
         let csrs = [decided(pending("x", "a"), "Denied"), pending("y", "b")];
         assert_eq!(names(&plan(&cluster(), &csrs, &Rules::default()).approve), ["y"]);
     }

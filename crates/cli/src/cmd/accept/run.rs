@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// What became of one try.
 enum Outcome {
     Accepted,
-    /// Worth another try: what is told to people who wait, and the failure for those who do not.
+    /// Worth another try: the message while waiting, and the failure without waiting.
     Waiting(String, Failure),
     Refused(Failure),
 }

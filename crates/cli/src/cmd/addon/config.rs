@@ -1,4 +1,4 @@
-//! The objects of `--config-file`: applied first, and then referred to by the add-on.
+//! The objects of `--config-file`, to which the add-on refers.
 
 use std::{fs, path::Path};
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::{client::Connection, failure::Failure};
 
-/// Who applies the configurations, as it stands in their managed fields.
+/// The field manager of the configurations.
 const FIELD_MANAGER: &str = "clusteradm";
 
-/// A configuration, and where the hub serves its kind.
+/// A configuration, and the resource that the hub serves it as.
 #[derive(Debug)]
 pub(super) struct Config {
     /// The object, with its namespace when its kind has one.
@@ -51,7 +51,7 @@ fn object(document: Value) -> Result<DynamicObject, String> {
     }
 }
 
-/// Finds out where the hub serves the kinds of these objects.
+/// Finds the resources that the hub serves these objects as.
 pub(super) async fn resolve(hub: &Connection, objects: Vec<DynamicObject>) -> Result<Vec<Config>, Failure> {
     let mut configs = Vec::new();
     for mut object in objects {
@@ -87,7 +87,7 @@ fn unserved(hub: &Connection, types: &kube::core::TypeMeta, error: &kube::Error)
 }
 
 impl Config {
-    /// How an add-on refers to it.
+    /// The reference of an add-on to it.
     pub(super) fn reference(&self) -> AddOnConfig {
         AddOnConfig {
             group: self.resource.group.clone(),
@@ -97,7 +97,7 @@ impl Config {
         }
     }
 
-    /// Creates it, or makes it what the file says.
+    /// Creates or updates it, as in the file.
     pub(super) async fn apply(&self, hub: &Connection) -> Result<(), Failure> {
         let api: Api<DynamicObject> = match &self.object.metadata.namespace {
             Some(namespace) => Api::namespaced_with(hub.client.clone(), namespace, &self.resource),

@@ -29,21 +29,21 @@ pub(crate) struct EnableArgs {
     names: Vec<String>,
     #[command(flatten)]
     clusters: ClusterArgs,
-    /// Namespace of the add-ons' agents on the managed clusters [default: open-cluster-management-agent-addon, or the one
-    /// that an add-on has already]
+    /// Namespace of the add-ons' agents on the managed clusters [default: open-cluster-management-agent-addon, or that of
+    /// an existing add-on]
     #[arg(short, long, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
-    /// Annotations of the add-ons, set beside those they have
+    /// Annotations to add to those of the add-ons
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
     annotate: Vec<(String, String)>,
-    /// Labels of the add-ons, set beside those they have
+    /// Labels to add to those of the add-ons
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
     labels: Vec<(String, String)>,
-    /// File with configurations of the add-ons, as YAML documents: applied first, and then referred to by every add-on
-    /// [default: the add-ons keep the configurations they have]
+    /// File with configurations of the add-ons, as YAML documents: they are applied first, and every add-on refers to them
+    /// [default: the add-ons keep their configurations]
     #[arg(long, value_name = "FILE")]
     config_file: Option<PathBuf>,
-    /// Write what was applied to this file, as YAML
+    /// Write the applied objects to this file, as YAML
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
 }
@@ -85,7 +85,7 @@ async fn check(hub: &Connection, names: &[String], clusters: &[String], context:
     for cluster in clusters {
         let found = Api::<ManagedCluster>::all(hub.client.clone()).get_metadata_opt(cluster).await;
         if found.map_err(|error| hub.explain(&format!("read managed cluster {cluster}"), &error))?.is_none() {
-            let failure = Failure::new(format!("there is no managed cluster {cluster}"));
+            let failure = Failure::new(format!("managed cluster {cluster} does not exist"));
             failures.push(failure.hint("`clusteradm get clusters` lists them"));
         }
     }

@@ -38,7 +38,7 @@ fn names(given: &[String]) -> Result<Vec<String>, Failure> {
     names.ok_or_else(|| Failure::new("--names cannot be set as an empty value").hint("for example: --names helloworld"))
 }
 
-/// An add-on as the hub knows it.
+/// The ClusterManagementAddOn of an add-on, if it exists.
 async fn management(hub: &Connection, name: &str) -> Result<Option<ClusterManagementAddOn>, Failure> {
     let addons = Api::<ClusterManagementAddOn>::all(hub.client.clone());
     addons.get_opt(name).await.map_err(|error| hub.explain(&format!("read add-on {name}"), &error))

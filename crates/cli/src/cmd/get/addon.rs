@@ -72,7 +72,7 @@ async fn chosen(hub: &Connection, names: &[String]) -> Result<Vec<DynamicObject>
     let mut addons = list::all::<ClusterManagementAddOn>(hub, &ListParams::default(), "add-ons").await?;
     let exists = |name: &String| addons.iter().any(|addon| addon.metadata.name.as_ref() == Some(name));
     let missing = names.iter().filter(|name| !exists(name)).map(|name| {
-        Failure::new(format!("there is no add-on {name}: the hub has no ClusterManagementAddOn of that name"))
+        Failure::new(format!("add-on {name} does not exist: the hub has no ClusterManagementAddOn of that name"))
             .hint("`clusteradm get addon` lists them")
     });
     Failure::all(missing.collect::<Vec<_>>())?;

@@ -59,7 +59,8 @@ async fn members(hub: &Connection, name: &str) -> Result<ListParams, Failure> {
         .await
         .map_err(|error| hub.explain(&format!("read cluster set {name}"), &error))?
         .ok_or_else(|| {
-            Failure::new(format!("there is no cluster set {name}")).hint("`kubectl get managedclustersets` lists them")
+            Failure::new(format!("cluster set {name} does not exist"))
+                .hint("`kubectl get managedclustersets` lists them")
         })?;
     Ok(ListParams::default().labels_from(&selector(name, &set)?))
 }
@@ -93,7 +94,7 @@ fn tree(rows: Vec<Row>) -> String {
 
 const HEADINGS: [&str; 7] = ["Name", "Accepted", "Available", "ClusterSet", "CPU", "Memory", "Kubernetes Version"];
 
-/// What is shown of a cluster.
+/// The values shown for a cluster.
 #[derive(Debug)]
 struct Row {
     name: String,

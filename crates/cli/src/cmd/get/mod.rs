@@ -1,4 +1,4 @@
-//! `clusteradm get`: shows what is on the hub.
+//! `clusteradm get`: shows objects of the hub.
 
 mod addon;
 mod clusters;
@@ -13,15 +13,15 @@ use crate::{cmd::Context, failure::Failure};
 /// What to show.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GetCommand {
-    /// Show a token that agents can register with, and the command that uses it
+    /// Show a token for agents to register with, and the join command that uses it
     Token(token::TokenArgs),
     /// Show the managed clusters
     #[command(alias = "cluster")]
     Clusters(clusters::ClustersArgs),
-    /// Show the add-ons, and how they fare on the clusters
+    /// Show the add-ons, and their state on the clusters
     #[command(alias = "addons")]
     Addon(addon::AddonArgs),
-    /// Show the placements, and the clusters that they chose
+    /// Show the placements, and the clusters that they selected
     #[command(alias = "placement")]
     Placements(placements::PlacementsArgs),
 }

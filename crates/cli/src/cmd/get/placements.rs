@@ -32,7 +32,7 @@ pub(crate) struct PlacementsArgs {
     output: Format,
 }
 
-/// The clusters of each placement, by namespace and name.
+/// The selected clusters of each placement, by namespace and name.
 type Selected = BTreeMap<(String, String), Vec<String>>;
 
 /// Runs the command.
@@ -72,7 +72,7 @@ fn not_found(args: &PlacementsArgs, context: &Context) -> Result<(), Failure> {
             context.note(&format!("no placements found{place}"));
             Ok(())
         }
-        Some(name) => Err(Failure::new(format!("there is no placement {name}{place}"))
+        Some(name) => Err(Failure::new(format!("placement {name} does not exist{place}"))
             .hint("`clusteradm get placements` lists those of all namespaces")),
     }
 }

@@ -99,8 +99,11 @@ async fn require_service_account(hub: &Connection) -> Result<(), Failure> {
 
 fn no_service_account(hub: &Connection, error: &kube::Error) -> Failure {
     if matches!(error, kube::Error::Api(status) if status.code == 404) {
-        return Failure::new(format!("there is no service account {} for agents to register with", service_account()))
-            .hint("create it and its roles: kubectl apply --server-side -f deploy/hub.yaml");
+        return Failure::new(format!(
+            "service account {}, with which agents register, does not exist",
+            service_account()
+        ))
+        .hint("create it and its roles: kubectl apply --server-side -f deploy/hub.yaml");
     }
     hub.explain(&format!("get a token of service account {}", service_account()), error)
 }
@@ -113,10 +116,10 @@ async fn bootstrap_token(hub: &Connection) -> Result<String, Failure> {
         .await
         .map_err(|error| hub.explain(&format!("read secret {name}"), &error))?
         .ok_or_else(|| {
-            Failure::new(format!("there is no bootstrap token: secret {name} does not exist"))
+            Failure::new(format!("no bootstrap token: secret {name} does not exist"))
                 .hint("create one whose extra group is system:bootstrappers:managedcluster, or leave out --use-bootstrap-token")
         })?;
-    bootstrap_token_of(&secret).map_err(|problem| Failure::new(format!("secret {name} holds no token: {problem}")))
+    bootstrap_token_of(&secret).map_err(|problem| Failure::new(format!("secret {name} contains no token: {problem}")))
 }
 
 /// The token in a secret of type bootstrap.kubernetes.io/token: `<token-id>.<token-secret>`.
