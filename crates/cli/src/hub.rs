@@ -4,13 +4,18 @@ use k8s_openapi::Resource as _;
 use ocm_api::cluster::v1::ManagedCluster;
 
 use crate::{
-    client::{self, Connection},
+    client::{self, Connection, Failed},
     cmd::Context,
     failure::Failure,
 };
 
-/// Connects, and makes sure that the cluster is a hub: that it serves ManagedClusters.
+/// Connects, and checks that the server is a hub: that it serves ManagedClusters.
 pub(crate) async fn connect(context: &Context) -> Result<Connection, Failure> {
+    try_to_connect(context).await.map_err(Failed::into_failure)
+}
+
+/// Like [`connect`], for those who try again if that may help.
+pub(crate) async fn try_to_connect(context: &Context) -> Result<Connection, Failed> {
     let connection = client::connect(context)?;
     if serves_managed_clusters(&connection).await? {
         return Ok(connection);
@@ -21,13 +26,14 @@ pub(crate) async fn connect(context: &Context) -> Result<Connection, Failure> {
         ManagedCluster::URL_PATH_SEGMENT,
         ManagedCluster::API_VERSION
     );
-    Err(Failure::new(message).hint("choose the hub with --kubeconfig or --context, or install the hub's CRDs there"))
+    let failure = Failure::new(message);
+    Err(failure.hint("choose the hub with --kubeconfig or --context, or install the hub's CRDs there").into())
 }
 
-async fn serves_managed_clusters(connection: &Connection) -> Result<bool, Failure> {
+async fn serves_managed_clusters(connection: &Connection) -> Result<bool, Failed> {
     match connection.client.list_api_group_resources(ManagedCluster::API_VERSION).await {
         Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == ManagedCluster::URL_PATH_SEGMENT)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(connection.explain("list the kinds that the hub serves", &error)),
+        Err(error) => Err(Failed::of(&error, connection.explain("list the kinds that the hub serves", &error))),
     }
 }

@@ -69,7 +69,9 @@ fn is_patch_of(asked: &Asked, resource: &str) -> bool {
 async fn waiting_goes_on_while_the_hub_cannot_answer() -> Result<()> {
     let world = world().await?;
     let (cluster, csr) = world.registered().await?;
+    let is_discovery = |asked: &Asked| asked.path == "/apis/cluster.open-cluster-management.io/v1";
     let faults = [
+        Fault::new(Injection::answer(503, "ServiceUnavailable")).when(is_discovery),
         Fault::new(Injection::answer(500, "InternalError")).when(is_read_of_clusters),
         Fault::new(Injection::Cut).when(is_read_of_clusters),
         Fault::new(Injection::answer(503, "ServiceUnavailable")).when(|asked| is_patch_of(asked, "approval")),

@@ -10,7 +10,7 @@ use super::{
     flags::AcceptArgs,
 };
 use crate::{
-    client::{CONFLICTS, Failed},
+    client::{CONFLICTS, Connection, Failed},
     cmd::Context,
     failure::Failure,
     hub,
@@ -32,37 +32,58 @@ pub(crate) async fn run(args: &AcceptArgs, context: &Context) -> Result<(), Fail
     context.announce_dry_run("accept");
     let clusters = args.clusters.required()?;
     let (free, reserved): (Vec<_>, Vec<_>) = clusters.into_iter().partition(|name| refusal(name).is_none());
-    let hub = hub::connect(context).await?;
-    let attempt = Attempt { hub, context, rules: args.rules(), said: HashSet::new() };
     let wait = args.wait && !context.global.dry_run;
-    let accepted = Acceptance { attempt, wait }.accept_all(free).await;
+    let deadline = Instant::now() + context.global.timeout();
+    let hub = connect(context, wait.then_some(deadline)).await?;
+    let attempt = Attempt { hub, context, rules: args.rules(), said: HashSet::new() };
+    let accepted = Acceptance { attempt, wait, deadline }.accept_all(free).await;
     Failure::all(reserved.iter().filter_map(|name| refusal(name)).chain(accepted.err()))
+}
+
+/// Connects to the hub. With a deadline, it tries again until then while the hub cannot answer.
+async fn connect(context: &Context, deadline: Option<Instant>) -> Result<Connection, Failure> {
+    let mut noted = false;
+    loop {
+        match hub::try_to_connect(context).await {
+            Err(Failed::ForNow(failure)) if deadline.is_some_and(|deadline| Instant::now() + POLL < deadline) => {
+                if !std::mem::replace(&mut noted, true) {
+                    context.note(&trying_again(&failure));
+                }
+                sleep(POLL).await;
+            }
+            outcome => return outcome.map_err(Failed::into_failure),
+        }
+    }
+}
+
+fn trying_again(failure: &Failure) -> String {
+    format!("{}; trying again", failure.message())
 }
 
 struct Acceptance<'a> {
     attempt: Attempt<'a>,
     wait: bool,
+    deadline: Instant,
 }
 
 impl Acceptance<'_> {
     /// Accepts every cluster that can be accepted, then fails for the others.
     async fn accept_all(&mut self, mut clusters: Vec<String>) -> Result<(), Failure> {
-        let limit = self.attempt.context.global.timeout();
-        let deadline = Instant::now() + limit;
         let mut failures = Vec::new();
         loop {
             let mut waiting = Vec::new();
             for cluster in std::mem::take(&mut clusters) {
-                match self.before(deadline, &cluster).await {
+                match self.before_the_deadline(&cluster).await {
                     Outcome::Accepted => {}
                     Outcome::Refused(failure) => failures.push(failure),
                     Outcome::Waiting(note, failure) => waiting.push((cluster, note, failure)),
                 }
             }
-            let over = !self.wait || Instant::now() + POLL > deadline;
+            let over = !self.wait || Instant::now() + POLL > self.deadline;
             if waiting.is_empty() || over {
                 if self.wait && !waiting.is_empty() {
-                    self.attempt.note(&format!("gave up after {} seconds", limit.as_secs()));
+                    let limit = self.attempt.context.global.timeout().as_secs();
+                    self.attempt.note(&format!("gave up after {limit} seconds"));
                 }
                 return Failure::all(failures.into_iter().chain(waiting.into_iter().map(|(_, _, failure)| failure)));
             }
@@ -74,9 +95,8 @@ impl Acceptance<'_> {
         }
     }
 
-    /// A try that ends at the deadline.
-    async fn before(&mut self, deadline: Instant, cluster: &str) -> Outcome {
-        match timeout_at(deadline, self.once(cluster)).await {
+    async fn before_the_deadline(&mut self, cluster: &str) -> Outcome {
+        match timeout_at(self.deadline, self.once(cluster)).await {
             Ok(outcome) => outcome,
             Err(_) => Outcome::Waiting(String::new(), no_answer(cluster)),
         }
@@ -93,7 +113,7 @@ impl Acceptance<'_> {
                 Ok(Progress::Refused(failure)) | Err(Failed::ForGood(failure)) => return Outcome::Refused(failure),
                 Err(Failed::Conflict(_)) if conflicts < CONFLICTS => conflicts += 1,
                 Err(Failed::Conflict(failure) | Failed::ForNow(failure)) => {
-                    return Outcome::Waiting(format!("{}; trying again", failure.message()), failure);
+                    return Outcome::Waiting(trying_again(&failure), failure);
                 }
             }
         }
