@@ -16,6 +16,7 @@ use crate::{
     cluster_writer::ClusterWriter,
     decisions::DecisionTracker,
     error::Result,
+    registration::driver::Drivers,
 };
 
 /// What the controllers of a component share, for as long as it leads. Cheap to clone.
@@ -23,10 +24,10 @@ use crate::{
 pub(crate) struct HubContext {
     pub(crate) client: Client,
     pub(crate) informers: Informers,
-    /// Every write to a `ManagedCluster` goes through it.
-    pub(crate) writer: ClusterWriter,
     pub(crate) recorder: EventRecorder,
     pub(crate) config: Arc<HubConfig>,
+    pub(crate) drivers: Drivers,
+    writer: Arc<OnceLock<ClusterWriter>>,
     addons: Arc<OnceLock<AddOnStore>>,
     decisions: Arc<OnceLock<DecisionTracker>>,
     /// Changes of clusters that have not reached their add-ons yet.
@@ -43,15 +44,21 @@ impl HubContext {
     pub(crate) fn new(client: Client, informers: Informers, clock: &Clock, config: HubConfig) -> Self {
         let host = config.host.clone();
         Self {
-            writer: ClusterWriter::new(client.clone(), caches::clusters(&informers)),
             recorder: EventRecorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
             config: Arc::new(config),
+            drivers: Drivers::new(),
+            writer: Arc::default(),
             addons: Arc::default(),
             decisions: Arc::default(),
             outstanding: Outstanding::default(),
             client,
             informers,
         }
+    }
+
+    /// Every write to a `ManagedCluster` goes through this writer, which all callers share.
+    pub(crate) fn writer(&self) -> &ClusterWriter {
+        self.writer.get_or_init(|| ClusterWriter::new(self.client.clone(), caches::clusters(&self.informers)))
     }
 
     /// What is decided on add-ons. The first caller creates it, and all callers share it.

@@ -41,7 +41,7 @@ pub const PLACEMENT: &str = "placement";
 pub struct Component {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The lease that whoever runs its controllers holds.
+    /// The lease that the leader of its controllers holds.
     pub lock: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub const COMPONENTS: &[Component] = &[
     Component { name: ADDON, lock: leases::ADDON_MANAGER_LOCK },
 ];
 
-/// One controller: what it is called, what it reads and what it writes.
+/// One controller, as `docs/reference/controllers.md` lists it.
 #[derive(Clone, Copy)]
 pub struct ControllerInfo {
     /// Its name on the command line, in logs and in metrics.
@@ -63,12 +63,6 @@ pub struct ControllerInfo {
     pub summary: &'static str,
     /// The feature gate that switches it.
     pub gate: Option<&'static str>,
-    /// The kinds it watches.
-    pub watches: &'static [&'static str],
-    /// What it writes.
-    pub writes: &'static [&'static str],
-    /// Where its code is.
-    pub source: &'static str,
     start: fn(&Context, &HubContext),
 }
 
@@ -99,142 +93,92 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     ControllerInfo {
         name: ClusterController::NAME,
         component: REGISTRATION,
-        summary: "gives accepted clusters a namespace and rights, and takes them back",
+        summary: "creates the namespace and the RBAC objects of accepted clusters, and withdraws the rights of others",
         gate: None,
-        watches: &["managedclusters", "clusterroles", "clusterrolebindings", "rolebindings"],
-        writes: &[
-            "namespaces",
-            "managedclusters (finalizer)",
-            "managedclusters/status (HubAcceptedManagedCluster)",
-            "clusterroles",
-            "clusterrolebindings",
-            "rolebindings",
-        ],
-        source: "registration/cluster",
         start: |context, hub| context.run(ClusterController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: SharedRolesController::NAME,
         component: REGISTRATION,
-        summary: "keeps the two cluster roles that all clusters share",
+        summary: "maintains the two ClusterRoles that all clusters share",
         gate: None,
-        watches: &["managedclusters", "clusterroles"],
-        writes: &["clusterroles"],
-        source: "registration/cluster/shared_roles.rs",
         start: |context, hub| context.run(SharedRolesController::new(hub), 1),
     },
     ControllerInfo {
         name: TaintController::NAME,
         component: REGISTRATION,
-        summary: "taints clusters that are ill or silent",
+        summary: "taints clusters that are unavailable or unreachable, and sets timeAdded of taints",
         gate: None,
-        watches: &["managedclusters"],
-        writes: &["managedclusters (spec.taints)"],
-        source: "registration/availability/taints.rs",
         start: |context, hub| context.run(TaintController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: LeaseController::NAME,
         component: REGISTRATION,
-        summary: "makes the leases of clusters, and notices when they run out",
+        summary: "creates the leases of clusters, and reports clusters whose lease has expired",
         gate: None,
-        watches: &["managedclusters", "leases"],
-        writes: &["leases", "managedclusters/status (ManagedClusterConditionAvailable)", "events"],
-        source: "registration/availability/lease.rs",
         start: |context, hub| context.run(LeaseController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: ClockController::NAME,
         component: REGISTRATION,
-        summary: "compares the clocks of agents with the hub's",
+        summary: "reports agents whose clock differs from the hub's",
         gate: None,
-        watches: &["managedclusters", "leases"],
-        writes: &["managedclusters/status (ManagedClusterConditionClockSynced)"],
-        source: "registration/availability/clock.rs",
         start: |context, hub| context.run(ClockController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: ClusterSetController::NAME,
         component: REGISTRATION,
-        summary: "counts the clusters of cluster sets",
+        summary: "reports how many clusters each cluster set has",
         gate: None,
-        watches: &["managedclustersets", "managedclusters"],
-        writes: &["managedclustersets/status (ClusterSetEmpty)"],
-        source: "registration/cluster_set/members.rs",
         start: |context, hub| context.run(ClusterSetController::new(hub), 1),
     },
     ControllerInfo {
         name: DefaultSetsController::NAME,
         component: REGISTRATION,
-        summary: "keeps the cluster sets default and global",
+        summary: "maintains the cluster sets default and global",
         gate: Some(DEFAULT_CLUSTER_SET),
-        watches: &["managedclustersets"],
-        writes: &["managedclustersets"],
-        source: "registration/cluster_set/default_sets.rs",
         start: |context, hub| context.run(DefaultSetsController::new(hub), 1),
     },
     ControllerInfo {
         name: SetBindingController::NAME,
         component: REGISTRATION,
-        summary: "says whether bound cluster sets exist",
+        summary: "reports whether bound cluster sets exist",
         gate: None,
-        watches: &["managedclustersetbindings", "managedclustersets"],
-        writes: &["managedclustersetbindings/status (Bound)"],
-        source: "registration/cluster_set/bindings.rs",
         start: |context, hub| context.run(SetBindingController::new(hub), 1),
     },
     ControllerInfo {
         name: ManagedNamespacesController::NAME,
         component: REGISTRATION,
-        summary: "tells clusters which namespaces their cluster sets want",
+        summary: "lists in the status of clusters the namespaces that their cluster sets ask for",
         gate: None,
-        watches: &["managedclusters", "managedclustersets"],
-        writes: &["managedclusters/status (managedNamespaces)"],
-        source: "registration/cluster_set/managed_namespaces.rs",
         start: |context, hub| context.run(ManagedNamespacesController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: CsrController::NAME,
         component: REGISTRATION,
-        summary: "approves the renewal of agents' certificates",
+        summary: "approves renewals of agents' certificates",
         gate: None,
-        watches: &["certificatesigningrequests"],
-        writes: &["subjectaccessreviews", "certificatesigningrequests/approval"],
-        source: "registration/csr",
         start: |context, hub| context.run(CsrController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: CleanupController::NAME,
         component: REGISTRATION,
-        summary: "deletes what belongs to a cluster together with it",
+        summary: "deletes the add-ons and works of a deleted cluster, or what --gc-resource-list names",
         gate: Some(RESOURCE_CLEANUP),
-        watches: &["managedclusters"],
-        writes: &[
-            "managedclusters (finalizer)",
-            "managedclusters/status (Deleting)",
-            "deletion of managedclusteraddons and manifestworks, or as configured",
-        ],
-        source: "registration/cleanup",
         start: |context, hub| context.run(CleanupController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: AddonHealthController::NAME,
         component: REGISTRATION,
-        summary: "says of the add-ons of a silent cluster that nobody knows how they are",
+        summary: "sets Available of add-ons to Unknown if that of their cluster is",
         gate: None,
-        watches: &["managedclusters", "managedclusteraddons"],
-        writes: &["managedclusteraddons/status (Available)"],
-        source: "registration/addon/health.rs",
         start: |context, hub| context.run(AddonHealthController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: AddonFeaturesController::NAME,
         component: REGISTRATION,
-        summary: "labels clusters with their add-ons",
+        summary: "labels clusters with the state of their add-ons",
         gate: None,
-        watches: &["managedclusters", "managedclusteraddons"],
-        writes: &["managedclusters (labels)"],
-        source: "registration/addon/features.rs",
         start: |context, hub| context.run(AddonFeaturesController::new(hub), WORKERS),
     },
     ControllerInfo {
@@ -242,16 +186,6 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: ADDON,
         summary: "installs add-ons where placements want them, owns them, and says how each comes along",
         gate: Some(ADDON_MANAGEMENT),
-        watches: &[
-            "clustermanagementaddons",
-            "managedclusteraddons",
-            "placements",
-            "placementdecisions",
-            "managedclusters",
-            "manifestworks of add-ons",
-        ],
-        writes: &["managedclusteraddons", "managedclusteraddons/status (Configured, Progressing)"],
-        source: "addon/installation",
         start: |context, hub| {
             hub.addon_store().start_deciding(context, hub);
             context.run(InstallationController::new(hub), addon::WORKERS);
@@ -262,9 +196,6 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: ADDON,
         summary: "says how the installation of add-ons goes on the clusters of placements",
         gate: Some(ADDON_MANAGEMENT),
-        watches: &["clustermanagementaddons", "managedclusteraddons", "placements", "placementdecisions"],
-        writes: &["clustermanagementaddons/status (installProgressions)"],
-        source: "addon/progression",
         start: |context, hub| {
             hub.addon_store().start_deciding(context, hub);
             context.run(ProgressionController::new(hub), 2);
@@ -275,9 +206,6 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: ADDON,
         summary: "carries annotations of clusters to their add-ons",
         gate: Some(ADDON_MANAGEMENT),
-        watches: &["managedclusters", "managedclusteraddons", "clustermanagementaddons"],
-        writes: &["managedclusteraddons (annotations)"],
-        source: "addon/annotations.rs",
         start: |context, hub| context.run(AnnotationsController::new(hub), WORKERS),
     },
     ControllerInfo {
@@ -285,15 +213,6 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: PLACEMENT,
         summary: "chooses clusters for placements",
         gate: None,
-        watches: &[
-            "placements",
-            "placementdecisions",
-            "managedclusters",
-            "managedclustersets",
-            "managedclustersetbindings",
-        ],
-        writes: &["placementdecisions", "placementdecisions/status", "placements/status", "events"],
-        source: "placement",
         start: |context, hub| context.run(PlacementController::new(context, hub), placement::WORKERS),
     },
 ];

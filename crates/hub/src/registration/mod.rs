@@ -1,7 +1,8 @@
 //! Registration: clusters join, get their rights, are watched and cleaned up.
 //!
 //! Agents create `ManagedCluster`s and certificate requests, and an administrator accepts them. [`cluster`] gives an
-//! accepted cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. The agent renews
+//! accepted cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. What is special to
+//! one way of proving an identity is in a [`driver`]. The agent renews
 //! the lease that [`availability::lease`] made and reports the cluster's health, which [`availability`] turns into
 //! conditions and taints. [`cluster_set`] relates clusters to cluster sets, and [`addon`] to their add-ons. [`cleanup`] and
 //! [`cluster`] remove everything when the cluster is deleted.
@@ -12,7 +13,9 @@ pub(crate) mod cleanup;
 pub(crate) mod cluster;
 pub(crate) mod cluster_set;
 pub(crate) mod csr;
+pub(crate) mod driver;
 pub(crate) mod names;
+pub(crate) mod requester;
 pub(crate) mod status;
 
 /// How many clusters a controller works on at once. The API server is the limit, not this process.

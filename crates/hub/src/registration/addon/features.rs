@@ -91,7 +91,7 @@ impl Controller for AddonFeaturesController {
 
     async fn apply(&self, observed: &Observed, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            self.hub.writer.patch(&observed.cluster, &new).await?;
+            self.hub.writer().patch(&observed.cluster, &new).await?;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ impl StatusController for ClockController {
     async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
         if let Some(finding) = finding {
             let new = with_finding(&observed.cluster, finding, now);
-            self.hub.writer.patch_status(&observed.cluster, &new).await?;
+            self.hub.writer().patch_status(&observed.cluster, &new).await?;
         }
         Ok(Requeue::OnChange)
     }

@@ -149,7 +149,7 @@ impl Controller for LeaseController {
         if let Some(message) = plan.silence {
             let finding = NewCondition::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
             let new = with_finding(&observed.cluster, finding, now);
-            if let Some(written) = self.hub.writer.patch_status(&observed.cluster, &new).await? {
+            if let Some(written) = self.hub.writer().patch_status(&observed.cluster, &new).await? {
                 self.tell(&written).await;
             }
         }

@@ -65,7 +65,7 @@ impl Controller for TaintController {
 
     async fn apply(&self, cluster: &Arc<ManagedCluster>, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            let patch = |new| async move { self.hub.writer.patch(cluster, &new).await };
+            let patch = |new| async move { self.hub.writer().patch(cluster, &new).await };
             self.times.write(cluster, *new, patch).await?;
         }
         Ok(())

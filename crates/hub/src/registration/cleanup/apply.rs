@@ -70,7 +70,7 @@ impl CleanupController {
 
     async fn patch(&self, old: Option<&ManagedCluster>, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
         match old {
-            Some(old) => self.hub.writer.patch(old, new).await,
+            Some(old) => self.hub.writer().patch(old, new).await,
             None => Ok(None),
         }
     }

@@ -38,12 +38,15 @@ impl ClusterController {
             return Ok(applied);
         }
         if let (Some(old), Some(new)) = (&observed.cluster, plan.claim.take()) {
-            let claimed = self.hub.writer.patch(old, &new).await?;
+            let claimed = self.hub.writer().patch(old, &new).await?;
             applied.cluster = claimed.map(Arc::new).or(applied.cluster);
         }
         let release = plan.release.take();
         for result in self.write_rights(plan).await {
             result.or_else(|error| applied.note(error))?;
+        }
+        for error in self.drive(observed, applied.waits).await {
+            applied.note(error)?;
         }
         if let (Some(old), Some(new)) = (&observed.cluster, release) {
             self.release(old, &new).await?;
@@ -75,9 +78,20 @@ impl ClusterController {
         ]
     }
 
+    /// Lets the registration drivers do their part: for a cluster that has its rights, or that has lost them.
+    async fn drive(&self, observed: &Observed, waits: Waits) -> Vec<Error> {
+        let Some(cluster) = observed.cluster.as_deref() else { return Vec::new() };
+        match (observed.phase, waits) {
+            _ if observed.refusal.is_some() => Vec::new(),
+            (Phase::Accepted, Waits::No | Waits::ForWorks) => self.hub.drivers.create_permissions(cluster).await,
+            (Phase::Denied | Phase::Deleting, Waits::No) => self.hub.drivers.clean_up(cluster).await,
+            _ => Vec::new(),
+        }
+    }
+
     /// A cluster that is gone meanwhile is fine.
     async fn release(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<()> {
-        match self.hub.writer.patch(old, new).await {
+        match self.hub.writer().patch(old, new).await {
             Err(Error::Api(error)) => Ok(found(Err::<(), _>(error)).map(|_| ())?),
             result => result.map(|_| ()),
         }

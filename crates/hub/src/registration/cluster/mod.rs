@@ -78,7 +78,7 @@ impl Controller for ClusterController {
 
     async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         if let Some((old, new)) = report::status(&applied, now) {
-            self.hub.writer.patch_status(&old, &new).await?;
+            self.hub.writer().patch_status(&old, &new).await?;
         }
         report::next(applied)
     }

@@ -90,7 +90,7 @@ impl StatusController for ManagedNamespacesController {
 
     async fn report(&self, observed: &Observed, new: Option<Box<ManagedCluster>>, _: Timestamp) -> Result<Requeue> {
         if let Some(new) = new {
-            self.hub.writer.patch_status(&observed.cluster, &new).await?;
+            self.hub.writer().patch_status(&observed.cluster, &new).await?;
         }
         Ok(Requeue::OnChange)
     }

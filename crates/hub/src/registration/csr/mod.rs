@@ -1,27 +1,20 @@
 //! Approves the renewal of agents' certificates, so that only the first one needs an admin.
 //!
-//! A certificate request → [`identity::renewal`] (is it a cluster's own, for the very identity that asks?) → a
+//! A certificate request → its [`Requester`] (an agent that asks for the very identity it has?) → a
 //! SubjectAccessReview (may that identity renew?) → approval. Whatever does not pass is left untouched, for an admin or
 //! another approver: a request is never denied here.
-
-mod identity;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::{
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-    certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
-};
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
 use ocm_api::{
-    authorization::{CLIENT_CERTIFICATES, MANAGED_CLUSTERS, REGISTER_GROUP, RENEW},
     conditions::{csr::APPROVED, status},
     reasons::csr::AUTO_APPROVED,
-    signers,
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _, write};
 use serde_json::{Value, json};
@@ -31,6 +24,7 @@ use crate::{
     caches,
     context::HubContext,
     error::{Error, Result},
+    registration::requester::{Requester, is_decided},
 };
 
 const MESSAGE: &str = "The hub approved this renewal: the agent asked for the identity it already has, and its cluster \
@@ -55,8 +49,20 @@ impl CsrController {
         Self { requests: caches::requests(&hub.informers), hub: hub.clone() }
     }
 
-    async fn may_renew(&self, request: &CertificateSigningRequest) -> Result<bool> {
-        let review = write::create(&Api::all(self.hub.client.clone()), &review(request)).await?;
+    /// The requester, if the request is a renewal of their own certificate.
+    fn renewal(&self, request: &CertificateSigningRequest) -> Option<Requester> {
+        let requester = self.hub.drivers.of_signer(&request.spec.signer_name)?.requester(request);
+        match requester.renews(request) {
+            Ok(()) => Some(requester),
+            Err(reason) => {
+                debug!(%reason, "certificate request is left alone");
+                None
+            }
+        }
+    }
+
+    async fn may_renew(&self, requester: &Requester) -> Result<bool> {
+        let review = write::create(&Api::all(self.hub.client.clone()), &requester.review()).await?;
         Ok(review.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
     }
 }
@@ -71,18 +77,16 @@ impl Controller for CsrController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         builder.watches(&self.requests, |change| {
-            let is_pending = !matches!(change, Change::Deleted(_)) && !identity::is_decided(change.object());
+            let is_pending = !matches!(change, Change::Deleted(_)) && !is_decided(change.object());
             is_pending.then(|| change.object().name_any())
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let Some(request) = self.requests.named(key) else { return Ok(None) };
-        if let Err(reason) = identity::renewal(&request, signers::KUBE_API_SERVER_CLIENT) {
-            debug!(%reason, "certificate request is left alone");
-            return Ok(None);
-        }
-        let may_renew = self.may_renew(&request).await?;
+        let request = self.requests.named(key).filter(|request| !is_decided(request));
+        let renewal = request.and_then(|request| Some((self.renewal(&request)?, request)));
+        let Some((requester, request)) = renewal else { return Ok(None) };
+        let may_renew = self.may_renew(&requester).await?;
         Ok(Some(Observed { request, may_renew }))
     }
 
@@ -102,28 +106,6 @@ impl Controller for CsrController {
         self.requests.record_write(approved.while_trying_to("approve", noun)?);
         info!(user = observed.request.spec.username, "approved the renewal of a certificate");
         Ok(())
-    }
-}
-
-/// Asks whether whoever made the request may renew certificates.
-fn review(request: &CertificateSigningRequest) -> SubjectAccessReview {
-    let spec = &request.spec;
-    SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: spec.username.clone(),
-            uid: spec.uid.clone(),
-            groups: spec.groups.clone(),
-            extra: spec.extra.clone(),
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(REGISTER_GROUP.into()),
-                resource: Some(MANAGED_CLUSTERS.into()),
-                subresource: Some(CLIENT_CERTIFICATES.into()),
-                verb: Some(RENEW.into()),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
     }
 }
 

@@ -4,11 +4,17 @@ use k8s_openapi::{
     ByteString,
     api::certificates::v1::{CertificateSigningRequestSpec, CertificateSigningRequestStatus},
 };
-use ocm_api::labels;
+use ocm_api::{labels, signers};
 use ocm_runtime::pki::{PrivateKey, RequestError, Subject};
 
-use super::{identity::NotARenewal, *};
-use crate::testing::now;
+use super::*;
+use crate::{
+    registration::{
+        driver::{Driver, Drivers, csr::CsrDriver},
+        requester::NotARenewal,
+    },
+    testing::now,
+};
 
 const AGENT: &str = "system:open-cluster-management:c1:agent1";
 const OWN: &str = "system:open-cluster-management:c1";
@@ -34,7 +40,7 @@ fn request(user: &str, groups: &[&str]) -> CertificateSigningRequest {
 }
 
 fn judged(request: &CertificateSigningRequest) -> Result<(), NotARenewal> {
-    identity::renewal(request, signers::KUBE_API_SERVER_CLIENT)
+    CsrDriver.requester(request).renews(request)
 }
 
 #[test]
@@ -86,13 +92,39 @@ fn the_label_must_be_there_and_name_the_cluster_of_the_subject() {
 }
 
 #[test]
-fn another_signer_or_an_unreadable_request_makes_it_none() {
-    let mut other = request(AGENT, &[OWN]);
-    other.spec.signer_name = "kubernetes.io/kubelet-serving".into();
-    assert!(matches!(judged(&other), Err(NotARenewal::OtherSigner(_))));
+fn an_unreadable_request_is_none() {
     let mut unreadable = request(AGENT, &[OWN]);
     unreadable.spec.request = ByteString(b"-----BEGIN hello".to_vec());
     assert!(matches!(judged(&unreadable), Err(NotARenewal::Unreadable(_))));
+}
+
+/// A driver whose requests are made by a server in the name of others.
+#[derive(Debug)]
+struct Proxied;
+
+impl Driver for Proxied {
+    fn signer(&self) -> Option<&'static str> {
+        Some("example.com/proxied")
+    }
+
+    fn requester(&self, request: &CertificateSigningRequest) -> Requester {
+        Requester { user: request.annotations().get("user").cloned().unwrap_or_default(), ..Requester::default() }
+    }
+}
+
+#[test]
+fn the_signer_decides_which_driver_knows_the_requester_and_of_an_unknown_signer_none_does() {
+    let drivers = Drivers::of([Box::new(CsrDriver) as Box<dyn Driver>, Box::new(Proxied)]);
+    let mut request = request(AGENT, &[OWN]);
+    let requester = |request: &CertificateSigningRequest| {
+        Some(drivers.of_signer(&request.spec.signer_name)?.requester(request).user)
+    };
+    request.annotations_mut().insert("user".into(), "proxied".into());
+    assert_eq!(requester(&request).as_deref(), Some(AGENT));
+    request.spec.signer_name = "example.com/proxied".into();
+    assert_eq!(requester(&request).as_deref(), Some("proxied"));
+    request.spec.signer_name = "kubernetes.io/kubelet-serving".into();
+    assert_eq!(requester(&request), None);
 }
 
 #[test]
@@ -106,19 +138,19 @@ fn a_second_request_behind_or_before_the_first_makes_it_none() {
 }
 
 #[test]
-fn what_is_decided_stays_decided() {
+fn a_request_that_is_approved_or_denied_is_decided() {
     for type_ in ["Approved", "Denied"] {
         let mut request = request(AGENT, &[OWN]);
         let condition = CertificateSigningRequestCondition { type_: type_.into(), ..Default::default() };
         request.status =
             Some(CertificateSigningRequestStatus { conditions: Some(vec![condition]), ..Default::default() });
-        assert!(matches!(judged(&request), Err(NotARenewal::Decided)));
+        assert!(is_decided(&request));
     }
 }
 
 #[test]
-fn the_review_is_about_the_requester_with_all_that_is_known_of_him() {
-    let spec = review(&request(AGENT, &[OWN])).spec;
+fn the_review_is_about_the_requester_with_all_that_is_known_of_them() {
+    let spec = CsrDriver.requester(&request(AGENT, &[OWN])).review().spec;
     assert_eq!((spec.user.as_deref(), spec.uid.as_deref()), (Some(AGENT), Some("u")));
     assert_eq!(spec.groups.unwrap().len(), 3);
     let attributes = serde_json::to_value(spec.resource_attributes).unwrap();

@@ -1,0 +1,77 @@
+//! Registration drivers: the ways in which agents prove to the hub who they are.
+//!
+//! What is the same for all of them is elsewhere: [`cluster`](super::cluster) gives a cluster its namespace and its rights,
+//! [`csr`](super::csr) approves the renewal of certificates. A driver says what is different: which signer's certificates
+//! its agents use, who made a request for one, and what else a cluster needs. A new driver is a file here and an entry in
+//! [`Drivers::new`].
+
+pub(crate) mod csr;
+
+use std::{fmt::Debug, future::ready, pin::Pin, sync::Arc};
+
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_api::cluster::v1::ManagedCluster;
+
+use self::csr::CsrDriver;
+use super::requester::Requester;
+use crate::error::{Error, Result};
+
+/// What a driver does for a cluster.
+pub(crate) type Done<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// One way in which agents prove who they are.
+pub(crate) trait Driver: Debug + Send + Sync + 'static {
+    /// The signer of its agents' certificates; `None` if they have none.
+    fn signer(&self) -> Option<&'static str>;
+
+    /// Who made a request for a certificate of its signer.
+    fn requester(&self, request: &CertificateSigningRequest) -> Requester;
+
+    /// Creates what an accepted cluster needs outside of this hub's API. Called whenever the cluster is reconciled, so it
+    /// must be idempotent and send nothing if nothing is missing.
+    fn create_permissions<'a>(&'a self, _: &'a ManagedCluster) -> Done<'a> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Removes what [`Driver::create_permissions`] created, for a cluster that is denied or being deleted.
+    fn clean_up<'a>(&'a self, _: &'a ManagedCluster) -> Done<'a> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// The drivers of this hub. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Drivers(Arc<[Box<dyn Driver>]>);
+
+impl Drivers {
+    pub(crate) fn new() -> Self {
+        Self::of([Box::new(CsrDriver) as _])
+    }
+
+    pub(crate) fn of(drivers: impl IntoIterator<Item = Box<dyn Driver>>) -> Self {
+        Self(drivers.into_iter().collect())
+    }
+
+    /// The driver whose agents use certificates of this signer.
+    pub(crate) fn of_signer(&self, signer: &str) -> Option<&dyn Driver> {
+        self.0.iter().map(AsRef::as_ref).find(|driver| driver.signer() == Some(signer))
+    }
+
+    /// Lets every driver create what the cluster needs; returns the errors of those that failed.
+    pub(crate) async fn create_permissions(&self, cluster: &ManagedCluster) -> Vec<Error> {
+        let mut errors = Vec::new();
+        for driver in &*self.0 {
+            errors.extend(driver.create_permissions(cluster).await.err());
+        }
+        errors
+    }
+
+    /// Lets every driver clean up after the cluster, and returns the errors of those that failed.
+    pub(crate) async fn clean_up(&self, cluster: &ManagedCluster) -> Vec<Error> {
+        let mut errors = Vec::new();
+        for driver in &*self.0 {
+            errors.extend(driver.clean_up(cluster).await.err());
+        }
+        errors
+    }
+}

@@ -1,0 +1,87 @@
+//! Who made a certificate request, and whether they may have the identity they ask for.
+//!
+//! This decides who gets a certificate without an administrator, so it is strict: every rule must hold, and what cannot be
+//! read does not pass. The label names the cluster, and anybody may write a label, so the subject must agree with it, and
+//! the requester must be the user that the certificate is for. How a requester is known is the business of the
+//! [driver](super::driver).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    certificates::v1::CertificateSigningRequest,
+};
+use ocm_api::{
+    authorization::{CLIENT_CERTIFICATES, MANAGED_CLUSTERS, REGISTER_GROUP, RENEW},
+    conditions::csr::{APPROVED, DENIED},
+    identities::{NotAnAgent, agent_of},
+};
+use ocm_runtime::pki::{RequestError, parse_request};
+
+use crate::caches::cluster_of;
+
+/// Who made a request: a user as the API server knows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Requester {
+    /// The user's name.
+    pub(crate) user: String,
+    pub(crate) uid: Option<String>,
+    pub(crate) groups: Option<Vec<String>>,
+    pub(crate) extra: Option<BTreeMap<String, Vec<String>>>,
+}
+
+/// Why a request is not approved by the hub.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotARenewal {
+    #[error("it carries no cluster's name as a label")]
+    NoCluster,
+    #[error(transparent)]
+    Unreadable(#[from] RequestError),
+    #[error(transparent)]
+    NotAnAgent(#[from] NotAnAgent),
+    #[error(
+        "{0:?} asks for a certificate of somebody else; the first certificate of an agent needs the approval of an \
+         administrator"
+    )]
+    NotByItself(String),
+}
+
+/// Whether a request has been approved or denied.
+pub(crate) fn is_decided(request: &CertificateSigningRequest) -> bool {
+    let conditions = request.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.map(|condition| condition.type_.as_str()).any(|type_| type_ == APPROVED || type_ == DENIED)
+}
+
+impl Requester {
+    /// Checks that the requester is an agent of the request's cluster, and asks for the identity they have.
+    pub(crate) fn renews(&self, request: &CertificateSigningRequest) -> Result<(), NotARenewal> {
+        let cluster = cluster_of(request).ok_or(NotARenewal::NoCluster)?;
+        let subject = parse_request(&request.spec.request.0)?;
+        agent_of(&cluster, &subject.common_name, &subject.organizations)?;
+        if self.user != subject.common_name {
+            return Err(NotARenewal::NotByItself(self.user.clone()));
+        }
+        Ok(())
+    }
+
+    /// Asks whether the requester may renew certificates.
+    pub(crate) fn review(&self) -> SubjectAccessReview {
+        SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(self.user.clone()),
+                uid: self.uid.clone(),
+                groups: self.groups.clone(),
+                extra: self.extra.clone(),
+                resource_attributes: Some(ResourceAttributes {
+                    group: Some(REGISTER_GROUP.into()),
+                    resource: Some(MANAGED_CLUSTERS.into()),
+                    subresource: Some(CLIENT_CERTIFICATES.into()),
+                    verb: Some(RENEW.into()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The reference page that is generated from this crate.
+
+use std::{convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
+
+use kube::Client;
+use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig};
+use ocm_runtime::Context;
+
+/// The kinds that the hub watches if this controller runs alone. No server is needed: what is watched is awaited at once.
+fn watched(controller: &ControllerInfo) -> Vec<String> {
+    let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        pending::<Result<http::Response<kube::client::Body>, Infallible>>()
+    });
+    let client = Client::new(service, "default");
+    let context = Context::new();
+    let config = HubConfig { controllers: vec![controller.name.into()], ..HubConfig::default() };
+    Hub::start(&context, client, config).unwrap();
+    let awaited = context.health().awaited();
+    awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect()
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "<!-- Generated: BLESS=1 cargo test -p ocm-hub --test reference -->\n\n# Controllers of the hub\n\n`ocm hub \
+         --controllers` takes the names of controllers and of components. The controllers of a component are elected\n\
+         together, by the lease named here. Kinds are watched once, however many controllers use them.\n",
+    );
+    for component in COMPONENTS {
+        let (name, lock) = (component.name, component.lock);
+        let _ = write!(page, "\n## {name}\n\nLease `{lock}`.\n\n| controller | does | feature gate | watches |\n");
+        page.push_str("| --- | --- | --- | --- |\n");
+        for controller in CONTROLLERS.iter().filter(|controller| controller.component == name) {
+            let gate = controller.gate.map(|gate| format!("`{gate}`")).unwrap_or_default();
+            let watched = watched(controller).join(", ");
+            let _ = writeln!(page, "| `{}` | {} | {gate} | {watched} |", controller.name, controller.summary);
+        }
+    }
+    page
+}
+
+#[tokio::test]
+async fn the_page_about_controllers_is_what_the_code_does() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/controllers.md");
+    let page = page();
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let message = "docs/reference/controllers.md is old: run BLESS=1 cargo test -p ocm-hub --test reference";
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "{message}");
+}
