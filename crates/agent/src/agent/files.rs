@@ -140,6 +140,19 @@ pub(crate) mod tests {
         assert_eq!(names(dir.path()), BTreeSet::from(files), "no former generation is left");
     }
 
+    /// As the kubelet mounts a secret, read-only: the agent must not write where there is nothing to write.
+    #[test]
+    fn files_that_are_up_to_date_are_not_written() {
+        let folder = folder("mounted");
+        fs::create_dir(folder.path().join("..2026_01_01")).unwrap();
+        fs::write(folder.path().join("..2026_01_01/tls.key"), "1").unwrap();
+        std::os::unix::fs::symlink("..2026_01_01", folder.path().join("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/tls.key", folder.path().join("tls.key")).unwrap();
+        let dir = HubDir::new(folder.path());
+        dir.write(&dir.outdated(&data(&[("tls.key", "1")]))).unwrap();
+        assert_eq!(generation::current(dir.path()).as_deref(), Some(Path::new("..2026_01_01")));
+    }
+
     #[test]
     fn plain_files_become_links_and_what_is_not_written_stays_as_it_is() {
         let folder = folder("plain");

@@ -2,7 +2,7 @@
 //!
 //! A flag that does what it does in OCM is an argument of ours ([`Here::Works`]), defined where it is used. The others are
 //! added from the [`TABLE`]: one without effect is logged once, and one that asks for something that is not built is
-//! refused. [`page`] is made of both.
+//! refused. [`page()`] is made of both.
 
 mod normal;
 mod page;

@@ -34,6 +34,9 @@ pub(super) fn current(dir: &Path) -> Option<PathBuf> {
 /// Writes these files. Others are kept.
 pub(super) fn write(dir: &Path, data: &Files) -> io::Result<()> {
     make_folder(dir)?;
+    if data.is_empty() {
+        return Ok(());
+    }
     let mut files = present(dir)?;
     let plain = plain(dir, data)?;
     if !plain.is_empty() {
