@@ -48,7 +48,7 @@ pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     process::print(&documents.collect::<anyhow::Result<String>>()?)
 }
 
-/// Says how the API server reaches the conversion webhook, where that was asked for.
+/// Sets how the API server reaches the conversion webhook, as the flags say.
 fn point_at_webhook(crds: &mut [Crd], args: &CrdsArgs) -> anyhow::Result<()> {
     if let Some(url) = &args.conversion_url {
         crds.iter_mut().for_each(|crd| crd.convert_at(url));
@@ -56,7 +56,7 @@ fn point_at_webhook(crds: &mut [Crd], args: &CrdsArgs) -> anyhow::Result<()> {
     if let Some(file) = &args.conversion_ca_file {
         let certificates = std::fs::read(file).with_context(|| format!("failed to read {}", file.display()))?;
         let pem = certificates.windows(PEM.len()).any(|window| window == PEM.as_bytes());
-        ensure!(pem, "{} holds no certificate in PEM: it has no line {PEM}", file.display());
+        ensure!(pem, "{} contains no PEM certificate: it has no line {PEM}", file.display());
         crds.iter_mut().for_each(|crd| crd.trust_converter(&certificates));
     }
     Ok(())
@@ -64,16 +64,18 @@ fn point_at_webhook(crds: &mut [Crd], args: &CrdsArgs) -> anyhow::Result<()> {
 
 const PEM: &str = "-----BEGIN CERTIFICATE-----";
 
-/// A URL as the API server takes it for a webhook; the webhook's path is added where there is none.
+/// A URL of a webhook that the API server accepts. Without a path it gets the webhook's.
 fn conversion_url(text: &str) -> Result<String, String> {
     let Some(rest) = text.strip_prefix("https://") else {
-        return Err(format!("API servers call webhooks by https only, as in https://10.0.0.5:9443{CONVERT_PATH}"));
+        return Err(format!(
+            "API servers call webhooks over https only, for example https://10.0.0.5:9443{CONVERT_PATH}"
+        ));
     };
     if rest.contains(|c: char| matches!(c, '?' | '#' | '@') || c.is_whitespace()) {
-        return Err("it may have no user, query, fragment or blank".to_owned());
+        return Err("it must not contain a user, query, fragment or blank".to_owned());
     }
     match rest.split_once('/').unwrap_or((rest, "")) {
-        ("", _) => Err("it names no host".to_owned()),
+        ("", _) => Err("it contains no host".to_owned()),
         (host, "") => Ok(format!("https://{host}{CONVERT_PATH}")),
         _ => Ok(text.to_owned()),
     }
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_the_webhook_is_added_where_there_is_none() {
+    fn a_url_without_a_path_gets_that_of_the_webhook() {
         let whole = "https://10.0.0.5:9443/convert";
         for text in ["https://10.0.0.5:9443", "https://10.0.0.5:9443/", whole] {
             assert_eq!(conversion_url(text).as_deref(), Ok(whole));
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_api_servers_refuse_is_refused_here() {
+    fn an_address_that_api_servers_refuse_is_refused() {
         for text in
             ["http://10.0.0.5:9443", "10.0.0.5:9443", "https://", "https://a?b", "https://u@a", "https://a#b", ""]
         {

@@ -1,4 +1,4 @@
-//! Puts a definition together from a kind's type and what the type does not say.
+//! Builds a definition from a kind's type and from properties that the type lacks.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
@@ -14,7 +14,7 @@ use super::transform::kubernetes_schema;
 use super::{Crd, Error, Side, With};
 use crate::{namespaces, webhooks};
 
-/// The scope of a kind as a definition spells it.
+/// The scope of a kind, as in a definition.
 pub(super) trait ScopeName {
     const NAME: &'static str;
 }
@@ -27,8 +27,7 @@ impl ScopeName for NamespaceResourceScope {
     const NAME: &'static str = "Namespaced";
 }
 
-/// The definition of a kind, whose version is the one that is stored, with a status. The methods of [`Crd`] say what is
-/// otherwise.
+/// The definition of a kind, with a status; its version is the stored one. The methods of [`Crd`] change that.
 pub(super) fn crd<K>(side: Side) -> Result<Crd, Error>
 where
     K: Resource + JsonSchema,
@@ -48,7 +47,7 @@ where
 }
 
 impl Crd {
-    /// Not installed as a matter of course.
+    /// Installed only together with this.
     pub(super) fn with(mut self, with: With) -> Self {
         self.with = with;
         self
@@ -59,7 +58,7 @@ impl Crd {
         self
     }
 
-    /// Serves another version of the kind too.
+    /// Also serves another version of the kind.
     pub(super) fn also<K: Resource + JsonSchema>(mut self) -> Result<Self, Error> {
         self.definition.spec.versions.push(version::<K>()?);
         Ok(self)
@@ -73,7 +72,7 @@ impl Crd {
         self
     }
 
-    /// Columns of every version.
+    /// Sets the columns of all versions.
     pub(super) fn columns_of_all(mut self, columns: &[CustomResourceColumnDefinition]) -> Self {
         for version in &mut self.definition.spec.versions {
             version.additional_printer_columns = Some(columns.to_vec());
@@ -81,7 +80,7 @@ impl Crd {
         self
     }
 
-    /// Has no status.
+    /// Removes the status.
     pub(super) fn without_status(mut self) -> Self {
         for version in &mut self.definition.spec.versions {
             version.subresources = None;
@@ -89,7 +88,7 @@ impl Crd {
         self
     }
 
-    /// Has no status, in the words of a definition that says so with an empty object.
+    /// Removes the status, but keeps an empty object of subresources, as OCM's definition does.
     pub(super) fn with_empty_subresources(mut self) -> Self {
         for version in &mut self.definition.spec.versions {
             version.subresources = Some(CustomResourceSubresources::default());
@@ -97,8 +96,7 @@ impl Crd {
         self
     }
 
-    /// Is converted between versions by the hub's webhook. The installer of the hub fills in the certificate by which the API
-    /// server knows it.
+    /// The hub's webhook converts between versions. The installer of the hub adds the certificate that the API server trusts.
     pub(super) fn converted(mut self) -> Self {
         let service = ServiceReference {
             namespace: namespaces::HUB.to_owned(),
@@ -115,7 +113,7 @@ impl Crd {
         self
     }
 
-    /// Is not of OCM, whose definitions all say that unknown fields are dropped. That is how it is without saying, too.
+    /// Not one of OCM's definitions, all of which set `preserveUnknownFields: false`, although this is the default.
     pub(super) fn foreign(mut self) -> Self {
         self.definition.spec.preserve_unknown_fields = None;
         self

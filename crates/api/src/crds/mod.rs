@@ -40,7 +40,7 @@ pub enum Side {
     Managed,
 }
 
-/// What a definition is installed together with.
+/// The component that a definition is installed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum With {
     /// With hub or agent, always.
@@ -56,21 +56,21 @@ pub enum With {
 pub struct Crd {
     /// Where it is installed.
     pub side: Side,
-    /// What it is installed together with.
+    /// The component that it is installed with.
     pub with: With,
     /// The definition, without status.
     pub definition: CustomResourceDefinition,
 }
 
 impl Crd {
-    /// Name of the file that holds the definition: `<group>_<plural>.yaml`.
+    /// Name of the file with the definition: `<group>_<plural>.yaml`.
     pub fn file_name(&self) -> String {
         let spec = &self.definition.spec;
         format!("{}_{}.yaml", spec.group, spec.names.plural)
     }
 
-    /// Has the API server find the conversion webhook at this URL instead of the hub's service, as for one that runs
-    /// outside the cluster. Nothing changes where no webhook converts.
+    /// Sets the URL of the conversion webhook, instead of the hub's service, for a webhook outside the cluster. Nothing
+    /// changes if no webhook converts.
     pub fn convert_at(&mut self, url: &str) {
         if let Some(client) = self.conversion_client() {
             client.url = Some(url.to_owned());
@@ -78,8 +78,8 @@ impl Crd {
         }
     }
 
-    /// Has the API server trust the conversion webhook by these certificates, PEM, instead of those of its machine.
-    /// Nothing changes where no webhook converts.
+    /// Sets the PEM certificates that the API server trusts for the conversion webhook, instead of those of its machine.
+    /// Nothing changes if no webhook converts.
     pub fn trust_converter(&mut self, certificates: &[u8]) {
         if let Some(client) = self.conversion_client() {
             client.ca_bundle = Some(ByteString(certificates.to_vec()));
@@ -95,7 +95,7 @@ impl Crd {
 ///
 /// # Errors
 ///
-/// Only when a type of this crate has a schema that is not one of Kubernetes; a test holds that none has.
+/// Only if a type of this crate has a schema that Kubernetes does not accept; a test checks that none has.
 pub fn all() -> Result<Vec<Crd>, Error> {
     Ok(vec![
         crd::<ManagedCluster>(Side::Hub)?.short_names(["mcl", "mcls"]).columns(columns::managed_cluster()),
@@ -159,7 +159,7 @@ fn addon_template() -> Result<Crd, Error> {
 fn cluster_property() -> Result<Crd, Error> {
     let property = crd::<ClusterProperty>(Side::Managed)?
         .foreign()
-        // The API server takes definitions of Kubernetes' own groups only with the link to their review.
+        // The API server accepts definitions of Kubernetes' own groups only with the link to their review.
         .annotation("api-approved.kubernetes.io", "https://github.com/kubernetes/enhancements/pull/3084")
         .columns(columns::cluster_property());
     Ok(property.with(With::FeatureGate(feature_gates::CLUSTER_PROPERTY)))

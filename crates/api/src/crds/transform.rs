@@ -1,12 +1,12 @@
-//! From a schema as `schemars` derives it to one in the form Kubernetes accepts and its own generator writes.
+//! Converts a schema that `schemars` derives to the form that Kubernetes accepts and its own generator writes.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// Marks a default that belongs into the schema. Serde's own defaults, which `schemars` writes as `default`, do not:
-/// they are about reading leniently, and the API server would store them.
+/// Marks a default that belongs in the schema. Serde's own defaults, which `schemars` writes as `default`, do not: they
+/// are for lenient parsing, and the API server would store them.
 const DEFAULT_MARK: &str = "x-ocm-default";
 
 /// The schema of a kind, with `apiVersion` and `kind`.
@@ -23,7 +23,7 @@ pub(super) fn kubernetes_schema<K: JsonSchema>() -> Value {
     schema
 }
 
-/// Of `metadata` the API server accepts the type and nothing more, not even a description.
+/// The API server accepts nothing but the type of `metadata`, not even a description.
 fn bare_metadata(schema: &mut Value) {
     if let Some(metadata) = schema.pointer_mut("/properties/metadata").and_then(Value::as_object_mut) {
         metadata.remove("description");
@@ -68,7 +68,7 @@ fn drop_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// `title` is the Rust name; `default` is serde's; an empty `required` says nothing.
+/// `title` is the Rust name; `default` is serde's; an empty `required` has no effect.
 fn drop_keywords(object: &mut Map<String, Value>) {
     if object.get("title").is_some_and(Value::is_string) {
         object.remove("title");
@@ -94,7 +94,7 @@ fn unwrap_description(object: &mut Map<String, Value>) {
     }
 }
 
-/// A doc comment's link to an item of this crate means nothing to readers of a schema: `[name](target)` becomes `name`,
+/// Links in doc comments to items of this crate are useless in a schema: `[name](target)` becomes `name`,
 /// ``[`Name`]`` becomes `` `Name` ``.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

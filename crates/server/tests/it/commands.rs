@@ -143,7 +143,7 @@ fn an_address_or_certificate_of_a_webhook_that_cannot_be_is_refused() -> anyhow:
     let said = failure(&["crds", "--conversion-ca-file", "/no/such/file"])?;
     assert!(said.contains("failed to read /no/such/file: No such file"), "{said}");
     let said = failure(&["crds", "--conversion-ca-file", "/dev/null"])?;
-    assert!(said.contains("/dev/null holds no certificate"), "{said}");
+    assert!(said.contains("/dev/null contains no PEM certificate"), "{said}");
     Ok(())
 }
 
