@@ -1,4 +1,4 @@
-//! Who an agent is on its own cluster: the service account that it runs as.
+//! The service account that an agent runs as on its own cluster.
 
 use k8s_openapi::{
     Resource as _,
@@ -12,8 +12,8 @@ use kube::{Api, Client};
 use ocm_api::identities;
 use ocm_runtime::{Error, write};
 
-/// The service account that a client acts as, if it is one in that namespace. Old clusters, and those that let nobody ask,
-/// do not tell.
+/// The service account that a client acts as, if it is one in that namespace. `None` also for old clusters, and for those
+/// that do not permit the question.
 pub(crate) async fn of(client: &Client, namespace: &str) -> Result<Option<OwnerReference>, Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = match write::create(&reviews, &SelfSubjectReview::default()).await {

@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The author's code did not return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    #[error("the add-on's code panicked, and the log says where")]
+    #[error("the add-on's code panicked, see the log for where")]
     Panicked,
     #[error("the add-on's code did not return within {} s", LIMIT.as_secs())]
     TimedOut,

@@ -1,4 +1,4 @@
-//! A small frame for the commands of an add-on: arguments, logs, signals, clients, leader election.
+//! Commands of an add-on: arguments, logs, signals, clients, leader election.
 //!
 //! [`ManagerArgs`] is the command that runs on the hub, [`AgentArgs`] the one on managed clusters. Both are
 //! [`clap::Args`], to be part of a program's command line, and both `run` to the program's end:
@@ -40,7 +40,7 @@ use ocm_api::namespaces::AGENT_ADDON;
 use ocm_runtime::{
     Clock, Context,
     admin::{self, Tls, TlsOptions},
-    client::Endpoint,
+    client::{self, Endpoint},
     error::chain,
     leader::{self, Lock, Settings, identity},
     process,
@@ -51,7 +51,7 @@ use tracing::warn;
 
 use crate::{AddonError, AddonManager, LeaseUpdater, account};
 
-/// Where a manager is elected when it is not told, and not in a pod.
+/// Namespace of the lease outside a pod, without `--component-namespace`.
 const DEFAULT_NAMESPACE: &str = "open-cluster-management";
 
 /// Arguments of an add-on's manager.
@@ -106,7 +106,7 @@ pub struct AgentArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 struct LogArgs {
-    /// More to read in the logs: 2 is debug, 4 and more is trace. RUST_LOG, where set, has the last word
+    /// Verbosity of the logs: 2 is debug, 4 and more is trace. RUST_LOG takes precedence
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }
@@ -131,7 +131,8 @@ impl ManagerArgs {
     }
 
     /// Runs a manager with its probes, and elected if it is to be, until `context` is asked to end. In the caller's
-    /// runtime, with the caller's logger; [`Context::stop`] then waits until what is in progress is finished.
+    /// runtime, with the caller's logger; [`Context::stop`] then waits until what is in progress is finished. The program
+    /// gets rustls' default provider of cryptography, if it has none.
     ///
     /// # Errors
     /// When the hub cannot be reached, or the address of the probes cannot be used.
@@ -139,6 +140,7 @@ impl ManagerArgs {
     where
         A: Fn(AddonManager) -> Result<AddonManager, AddonError> + Send + Sync,
     {
+        client::install_crypto_provider();
         let endpoint = connect(context, self.kubeconfig.as_deref(), component).await?;
         let client = endpoint.client(component)?;
         let tls = Tls::new(&TlsOptions { host: process::host(), ..TlsOptions::default() }, &Clock::System)?;
@@ -168,15 +170,15 @@ impl ManagerArgs {
     }
 }
 
-/// What an add-on's agent has to work with.
+/// The surroundings of an add-on's agent.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Agent {
-    /// Ends when the process is asked to.
+    /// Ends when the process is asked to end.
     pub context: Context,
-    /// The hub, as the add-on's identity. Renewed credentials are taken up without an interruption.
+    /// The hub, with the add-on's identity. Renewed credentials are reloaded without an interruption.
     pub hub: Client,
-    /// The managed cluster, as the agent's service account.
+    /// The managed cluster, with the agent's service account.
     pub managed: Client,
     /// Name of the managed cluster, and of its namespace on the hub.
     pub cluster: String,
@@ -184,8 +186,8 @@ pub struct Agent {
     pub addon: String,
     /// Namespace of the agent on the managed cluster.
     pub namespace: String,
-    /// The agent's service account there, as owner of what is to go with the add-on; `None` when it runs as somebody
-    /// else, as when it is started by hand.
+    /// The agent's service account there, as owner of objects that are to be deleted with the add-on; `None` if the agent
+    /// runs as another user, as when it is started by hand.
     pub owner: Option<OwnerReference>,
 }
 
@@ -196,7 +198,7 @@ impl fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// The lease by which the agent says that it is well. It goes with the agent's service account.
+    /// The lease by which the agent reports its health. The agent's service account owns it.
     #[must_use]
     pub fn lease_updater(&self) -> LeaseUpdater {
         let lease = LeaseUpdater::new(self.managed.clone(), &self.addon, &self.namespace);
@@ -233,6 +235,7 @@ impl AgentArgs {
     /// # Errors
     /// When a kubeconfig cannot be used.
     pub async fn connect(self, context: &Context, addon: &str) -> Result<Option<Agent>, AddonError> {
+        client::install_crypto_provider();
         let managed = Endpoint::load(context, self.managed_kubeconfig.as_deref())?.reloading(context);
         let hub = Endpoint::load(context, Some(&self.hub_kubeconfig))?.reloading(context);
         let namespace = self.addon_namespace.or_else(process::pod_namespace);
@@ -286,7 +289,7 @@ async fn until_answered<T>(
     }
 }
 
-/// Connects to a cluster, and checks that it answers. Credentials from files are followed.
+/// Connects to a cluster, and checks that it answers. Credentials in files are reloaded.
 async fn connect(context: &Context, path: Option<&Path>, user_agent: &str) -> Result<Endpoint, AddonError> {
     let endpoint = Endpoint::load(context, path)?.reloading(context);
     process::check_connection(&endpoint, user_agent).await?;

@@ -3,21 +3,21 @@
 /// Any error of an add-on's own code. Everything that implements [`std::error::Error`] becomes one with `?`.
 pub type AddonError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an agent's rights on the hub were not set up. Errors of [`kube`] and [`AddonError`]s become one with `?`.
+/// Why an agent's permissions on the hub were not set up. Errors of [`kube`] and [`AddonError`]s become one with `?`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PermissionError {
-    /// Nobody knows yet whom the rights are for. Not a failure: the cluster's agent will say.
+    /// The user that gets the permissions is not known yet. Not a failure: the cluster's agent will write it into the status.
     #[doc(alias = "SubjectNotReadyError")]
     #[error("the agent's user on the hub is not known yet")]
     SubjectNotReady,
-    /// The hub's API server refused. Where somebody else wrote first (409) it is simply tried again.
+    /// The hub's API server refused. A conflict (409) is retried at once.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
     /// An object of that name exists that the ManagedClusterAddOn does not own. It is left alone.
     #[error(
         "{object} exists and belongs to somebody else, since the ManagedClusterAddOn does not own it, so it is left alone; \
-         delete it if nobody needs it, or let the add-on use another name"
+         delete it if it is not needed, or let the add-on use another name"
     )]
     NotOwned {
         /// Kind, namespace and name.
@@ -41,7 +41,7 @@ impl From<kube::Error> for PermissionError {
     }
 }
 
-/// What an API server has answered stays that.
+/// An answer of an API server stays one.
 impl From<AddonError> for PermissionError {
     fn from(error: AddonError) -> Self {
         let error = match error.downcast::<ocm_runtime::Error>() {

@@ -28,7 +28,7 @@ pub struct DynamicInformer {
 #[derive(Default)]
 struct Objects {
     current: BTreeMap<ObjectKey, Arc<DynamicObject>>,
-    /// What a list in progress has brought.
+    /// Objects of a list in progress.
     listed: BTreeMap<ObjectKey, Arc<DynamicObject>>,
 }
 

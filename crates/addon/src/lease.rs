@@ -1,4 +1,4 @@
-//! [`LeaseUpdater`]: how an agent says that it is well.
+//! [`LeaseUpdater`]: how an agent reports its health.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -28,11 +28,11 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 type Check = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// Renews an agent's lease every minute while the agent is well.
+/// Renews an agent's lease every minute while the agent is healthy.
 ///
-/// The lease has the add-on's name and is in the agent's namespace on the managed cluster: there the cluster's own agent
-/// looks for it, and makes condition `Available` of it on the hub. A lease that was not renewed for five minutes makes the
-/// add-on unavailable.
+/// The lease has the add-on's name and is in the agent's namespace on the managed cluster, where the cluster's own agent
+/// reads it and reports condition `Available` to the hub. A lease that was not renewed for five minutes makes the add-on
+/// unavailable.
 ///
 /// ```
 /// # fn example(client: kube::Client, context: &ocm_runtime::Context) {
@@ -74,26 +74,26 @@ impl LeaseUpdater {
         Self { leases, name: addon.into(), namespace, checks: Vec::new(), owner: None, hub: None }
     }
 
-    /// Renews only while this says that the agent is well; of several checks, all must.
+    /// Renews only while this returns true; of several checks, all must.
     #[must_use]
-    pub fn health_check<F, W>(mut self, is_well: F) -> Self
+    pub fn health_check<F, W>(mut self, is_healthy: F) -> Self
     where
         F: Fn() -> W + Send + Sync + 'static,
         W: Future<Output = bool> + Send + 'static,
     {
-        self.checks.push(Arc::new(move || Box::pin(is_well())));
+        self.checks.push(Arc::new(move || Box::pin(is_healthy())));
         self
     }
 
-    /// Lets the lease go with an object in the same namespace, such as the agent's Deployment. Otherwise the lease stays
-    /// when the add-on is removed.
+    /// Makes an object in the same namespace the lease's owner, such as the agent's Deployment, so that the lease is deleted
+    /// with it. Without an owner the lease stays when the add-on is removed.
     #[must_use]
     pub fn owned_by(mut self, owner: OwnerReference) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// Renews a lease in the cluster's namespace on the hub instead, where the managed cluster has no leases or not that
+    /// Renews a lease in the cluster's namespace on the hub instead, if the managed cluster has no leases or not that
     /// namespace.
     #[doc(alias = "WithHubLeaseConfig")]
     #[must_use]
@@ -121,7 +121,7 @@ impl LeaseUpdater {
         });
     }
 
-    /// Renews the lease once, if the agent is well.
+    /// Renews the lease once, if the agent is healthy.
     async fn renew(&self, now: Timestamp) -> Result<(), Error> {
         for check in &self.checks {
             let is_healthy = author::call(async { check().await }).await.unwrap_or_else(|no_answer| {

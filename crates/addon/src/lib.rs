@@ -64,7 +64,7 @@
 //! templates), and values from AddOnDeploymentConfigs. An add-on that asks for the first two is refused by name in its
 //! conditions.
 //!
-//! # What the status says
+//! # Conditions
 //!
 //! | condition of the ManagedClusterAddOn | status, reason | |
 //! | --- | --- | --- |
@@ -137,8 +137,8 @@ pub use crate::{
     setup::SetupContext,
 };
 
-/// What this crate's own controllers are written with: shared watches, a work queue with retries, and writes that carry
-/// the version they were decided on.
+/// What this crate's own controllers are written with: shared informers, a work queue with retries, and writes that carry
+/// the resource version they were decided on. It follows the needs of this crate, and may change more often than the rest.
 pub mod runtime {
     pub use ocm_runtime::{
         Cache, Change, Class, Classified, Clock, Context, Controller, ControllerBuilder, Error, Informers, ObjectKey,

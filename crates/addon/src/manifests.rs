@@ -1,4 +1,4 @@
-//! Making [`Manifest`]s: from typed objects, and from YAML, and what every agent needs. From JSON a manifest is made with
+//! [`Manifest`]s from typed objects and from YAML, and those that every agent needs. A JSON value becomes one with
 //! `into()`.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Installation, Manifest, PermissionBuilder};
 
-/// An object of any type that knows its `apiVersion` and `kind`, such as those of `k8s_openapi`.
+/// A manifest of a typed object that is serialized with `apiVersion` and `kind`, such as those of `k8s_openapi`.
 ///
 /// # Errors
 /// When the object has no form in JSON, for instance a map whose keys are not strings.
@@ -18,7 +18,7 @@ pub fn object<K: Serialize>(object: &K) -> Result<Manifest, serde_json::Error> {
     serde_json::to_value(object).map(Manifest::from)
 }
 
-/// Every document of a YAML text, leaving out empty ones. Read as kubectl reads it.
+/// The documents of a YAML text but the empty ones, parsed as kubectl parses it.
 ///
 /// # Errors
 /// When the text is not YAML.
@@ -26,9 +26,9 @@ pub fn yaml(text: &str) -> Result<Vec<Manifest>, YamlError> {
     Ok(yaml::from_str_multi::<Value>(text)?.into_iter().map(Manifest::from).collect())
 }
 
-/// What an agent runs as: a ServiceAccount of that name in its namespace on the managed cluster, with a Role and a
-/// RoleBinding by which it may renew its [lease](crate::LeaseUpdater) there, do what `rules` say, and nothing else. Rules
-/// are made with [`PermissionBuilder::rule`].
+/// The ServiceAccount of an agent, in its namespace on the managed cluster, with a Role and a RoleBinding of the same name
+/// that permit it to renew its [lease](crate::LeaseUpdater) there, and what is in `rules`. Rules are made with
+/// [`PermissionBuilder::rule`].
 #[must_use]
 pub fn service_account(on: &Installation<'_>, name: &str, rules: Vec<PolicyRule>) -> Vec<Manifest> {
     let metadata = json!({"name": name, "namespace": on.namespace});

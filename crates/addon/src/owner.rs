@@ -1,4 +1,4 @@
-//! What belongs to an add-on on a cluster goes with it: owner references.
+//! Owner references to an add-on on a cluster.
 
 use k8s_openapi::{
     Resource as _,
@@ -28,7 +28,7 @@ fn references(object: &impl Resource) -> impl Iterator<Item = &OwnerReference> {
     object.meta().owner_references.iter().flatten()
 }
 
-/// A reference to an add-on on a cluster. It names version v1beta1, as OCM's do.
+/// An owner reference to an add-on on a cluster. It names version v1beta1, as OCM's do.
 pub(crate) fn reference(addon: &impl Resource, controller: bool) -> OwnerReference {
     OwnerReference {
         api_version: v1beta1::ManagedClusterAddOn::API_VERSION.into(),
@@ -40,7 +40,7 @@ pub(crate) fn reference(addon: &impl Resource, controller: bool) -> OwnerReferen
     }
 }
 
-/// Gives an object these owners, instead of former ones of the same kind and name. Others stay.
+/// Adds these owner references, and removes former ones of the same kind and name. Others stay.
 pub(crate) fn adopt(meta: &mut ObjectMeta, new: &[OwnerReference]) {
     for owner in new {
         let owners = meta.owner_references.get_or_insert_default();

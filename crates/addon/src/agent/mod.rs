@@ -45,7 +45,7 @@ pub trait AgentAddon: Send + Sync + 'static {
     fn options(&self) -> AgentAddonOptions;
 
     /// The objects that make the add-on on one cluster. Each needs `apiVersion`, `kind` and `metadata.name`; the
-    /// namespace they are in should be [`Installation::namespace`], since the agent's credentials are there.
+    /// namespace they are in should be [`Installation::namespace`], which has the agent's credentials.
     ///
     /// Called after changes that may matter, every ten minutes, and after [`Trigger::reconcile`](crate::Trigger::reconcile),
     /// so it should be quick, and return the same for the same cluster. An object that it no longer returns is deleted from

@@ -20,20 +20,20 @@ pub use self::trigger::Trigger;
 use self::{addon::AddonController, requests::RequestController, served_addon::ServedAddon};
 use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext, author};
 
-/// How many clusters are worked on at a time. The API server answers writes fastest when about this many are under way.
+/// How many clusters are reconciled at a time. The API server answers writes fastest with about this many in progress.
 const WORKERS: usize = 32;
 
 /// The first and the longest pause between two tries to set an add-on up.
 const SETUP_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// The longest name: it is a label's value.
+/// The longest name: it is the value of a label.
 const LONGEST_NAME: usize = 63;
 
-/// Runs one or more add-ons on a hub: what their agents are made of is brought to every cluster that has a
-/// ManagedClusterAddOn of their name, and their agents get their identities.
+/// Runs one or more add-ons on a hub: deploys their agents to every cluster that has a ManagedClusterAddOn of their name,
+/// and gives the agents their identities and permissions.
 ///
-/// It does not decide on which clusters an add-on is: users create ManagedClusterAddOns, or the hub does, as the
-/// ClusterManagementAddOn's `installStrategy` says. Several managers can run side by side, each for its own add-ons.
+/// It does not choose the clusters: users create ManagedClusterAddOns, or the hub does, by the `installStrategy` of the
+/// ClusterManagementAddOn. Several managers can run side by side, each for its own add-ons.
 pub struct AddonManager {
     client: Client,
     agents: BTreeMap<String, (Arc<dyn DynAgentAddon>, AgentAddonOptions)>,
@@ -46,15 +46,15 @@ impl fmt::Debug for AddonManager {
     }
 }
 
-/// Why an add-on was not taken.
+/// Why an add-on was not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddAgentError {
-    /// No object can have its name.
-    #[error("{0:?} is no name for an add-on: use at most 63 lower-case letters, digits, dashes and dots")]
+    /// Its name is not a valid name of an object.
+    #[error("{0:?} is not a valid name of an add-on: use at most 63 lower-case letters, digits, dashes and dots")]
     Name(String),
-    /// The manager has an add-on of that name already.
-    #[error("there are two add-ons {0:?} in this manager")]
+    /// The manager already has an add-on of that name.
+    #[error("this manager already has an add-on {0:?}")]
     Duplicate(String),
 }
 
@@ -66,7 +66,7 @@ impl AddonManager {
         Self { client, agents: BTreeMap::new(), trigger: Trigger::default() }
     }
 
-    /// The client of the hub, for what an add-on's own code asks there.
+    /// The client of the hub, for an add-on's own code.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client

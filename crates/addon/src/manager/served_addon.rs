@@ -1,4 +1,4 @@
-//! An add-on that a manager serves, with what it watches for it.
+//! An add-on that a manager serves, with its informers.
 
 use std::{fmt, sync::Arc};
 
@@ -8,7 +8,7 @@ use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
 use crate::{AgentAddonOptions, DynAgentAddon};
 
-/// See the module. The watches bring what belongs to this add-on and nothing else, however much is on the hub.
+/// See the module. The informers watch only objects of this add-on.
 pub(crate) struct ServedAddon {
     pub(crate) agent: Arc<dyn DynAgentAddon>,
     pub(crate) options: AgentAddonOptions,

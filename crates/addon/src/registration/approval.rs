@@ -1,9 +1,9 @@
 //! Whether a certificate request is that of an add-on's agent, for the identity it is to have.
 //!
-//! This decides who gets a certificate without an admin looking, so every rule must hold, and what cannot be read does
-//! not pass. Anybody may write labels; they only choose the add-on and the cluster whose identity the subject must then
-//! be. The requester is whom the API server has authenticated, and must be an agent of that cluster, by its whole name:
-//! an agent of `cluster10` is none of `cluster1`.
+//! This decides who gets a certificate without an administrator, so every rule must hold, and a request that cannot be read
+//! is refused. Labels are not trusted: they only select the add-on and the cluster whose identity the subject must then be.
+//! The requester is the user that the API server has authenticated, and must be an agent of that cluster, by its whole
+//! name: an agent of `cluster10` is not one of `cluster1`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use ocm_runtime::pki::{RequestError, Subject, parse_request};
 
 use super::Identity;
 
-/// Why a request is left for an admin.
+/// Why a request is left to an administrator.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("its name does not begin with {NAME_PREFIX:?}")]
@@ -33,10 +33,10 @@ pub(crate) enum Refusal {
     Requester(String),
 }
 
-/// Begins the name of every request of an add-on's agent.
+/// Prefix of the name of every request of an add-on's agent.
 const NAME_PREFIX: &str = "addon";
 
-/// A group that requests of old agents name: everybody is in it anyway.
+/// A group that requests of old agents name: every user is a member.
 const EVERYBODY: &str = "system:authenticated";
 
 /// Whether somebody has decided about the request.
@@ -101,7 +101,7 @@ fn check_requester<'a>(request: &'a CertificateSigningRequest, cluster: &str) ->
     }
 }
 
-/// Who made a request. The hub's gRPC server makes them for agents, and says for whom.
+/// The user who made a request. The hub's gRPC server makes requests for agents, and names the agent in an annotation.
 pub(crate) fn requester(request: &CertificateSigningRequest) -> &str {
     let user = request.spec.username.as_deref().unwrap_or_default();
     if user == identities::service_account_user(namespaces::HUB, components::GRPC_SERVER_ACCOUNT) {

@@ -23,7 +23,7 @@ pub struct Identity {
     pub user: String,
     /// The user's groups: organizations of the certificate.
     pub groups: Vec<String>,
-    /// Organizational units of the certificate; the hub's API server knows none.
+    /// Organizational units of the certificate; unused for the hub's API server.
     pub organization_units: Vec<String>,
 }
 

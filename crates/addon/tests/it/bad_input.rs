@@ -1,4 +1,4 @@
-//! Add-ons that fail, and what they ask for that is not built: told by name, and nobody else suffers.
+//! Add-ons that fail, and features that are not built: reported by name, and without effect on others.
 
 use anyhow::Result;
 use kube::{ResourceExt as _, api::PostParams};
@@ -14,26 +14,26 @@ use crate::{
 const FAILED: [&str; 3] = ["ManifestApplied", "False", "ManifestWorkApplyFailed"];
 
 #[tokio::test]
-async fn an_error_of_the_author_is_told_what_is_there_stays_and_other_clusters_do_not_notice() -> Result<()> {
+async fn an_error_of_the_author_is_reported_the_work_stays_and_other_clusters_are_not_affected() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("failing", None).await?;
     let fine = world.cluster("fine", None).await?;
     world.enable(&cluster, PLAIN).await?;
-    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let work = world.work(&cluster, PLAIN, "exists", |_| true).await?;
     world.script(&cluster, "the licence server does not answer").await?;
     let cause = world.condition(&cluster, PLAIN, FAILED).await?;
     assert!(cause.contains("the licence server does not answer") && cause.contains(&cluster), "{cause}");
     world.enable(&fine, PLAIN).await?;
-    world.work(&fine, PLAIN, "is there", |_| true).await?;
+    world.work(&fine, PLAIN, "exists", |_| true).await?;
     assert_eq!(world.works(&cluster).get(&work.name_any()).await?.spec, work.spec);
     world.script(&cluster, &json!([config_map("again", 1)]).to_string()).await?;
-    world.work(&cluster, PLAIN, "is what the author wants now", |work| contents(work) == ["again"]).await?;
+    world.work(&cluster, PLAIN, "is up to date", |work| contents(work) == ["again"]).await?;
     world.report(&cluster, &work.name_any(), "True").await?;
     world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await.map(|_| ())
 }
 
 #[tokio::test]
-async fn a_manifest_that_is_none_is_told_by_its_place_and_nothing_of_the_add_on_is_deployed() -> Result<()> {
+async fn an_invalid_manifest_is_reported_by_its_position_and_nothing_of_the_add_on_is_deployed() -> Result<()> {
     let world = world().await?;
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}});
     let script = json!([config_map("good", 1), nameless]).to_string();
@@ -46,7 +46,7 @@ async fn a_manifest_that_is_none_is_told_by_its_place_and_nothing_of_the_add_on_
 }
 
 #[tokio::test]
-async fn what_the_api_server_does_not_take_is_told_with_its_words() -> Result<()> {
+async fn a_refusal_of_the_api_server_is_reported_in_its_words() -> Result<()> {
     let world = world().await?;
     let script = json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"x": 1}}}]);
     let cluster = world.cluster("refused", Some(&script.to_string())).await?;

@@ -1,4 +1,4 @@
-//! An add-on that leaves a cluster.
+//! Deletion of an add-on.
 
 use anyhow::Result;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -18,12 +18,12 @@ async fn wait_until_gone(world: &World, cluster: &str, addon: &str) -> Result<()
 }
 
 #[tokio::test]
-async fn nothing_of_an_add_on_stays_on_the_hub_and_other_add_ons_do_not_notice() -> Result<()> {
+async fn nothing_of_an_add_on_stays_on_the_hub_and_other_add_ons_are_not_affected() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("leaving", None).await?;
     for addon in [READER, PLAIN] {
         world.enable(&cluster, addon).await?;
-        world.work(&cluster, addon, "is there", |_| true).await?;
+        world.work(&cluster, addon, "exists", |_| true).await?;
     }
     world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
     // The cluster's agent holds the work until it has cleaned up.
@@ -41,11 +41,11 @@ async fn nothing_of_an_add_on_stays_on_the_hub_and_other_add_ons_do_not_notice()
     world.works(&cluster).patch(work, &PatchParams::default(), &release).await?;
     for (resource, name) in [("manifestwork", work), ("role", &*role(READER)), ("rolebinding", &*role(READER))] {
         eventually(&format!("{resource} {name} is gone"), || async {
-            world.is_there(resource, &cluster, name).await.map(|there| !there)
+            world.exists(resource, &cluster, name).await.map(|there| !there)
         })
         .await?;
     }
-    assert!(world.is_there("manifestwork", &cluster, "addon-plain-deploy-0").await?);
+    assert!(world.exists("manifestwork", &cluster, "addon-plain-deploy-0").await?);
     Ok(())
 }
 
@@ -54,7 +54,7 @@ async fn an_add_on_that_comes_back_is_deployed_again() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("returning", None).await?;
     world.enable(&cluster, READER).await?;
-    let first = world.work(&cluster, READER, "is there", |_| true).await?;
+    let first = world.work(&cluster, READER, "exists", |_| true).await?;
     world.addons(&cluster).delete(READER, &DeleteParams::default()).await?;
     wait_until_gone(&world, &cluster, READER).await?;
     world.enable(&cluster, READER).await?;
@@ -84,7 +84,7 @@ async fn a_finalizer_that_a_former_manager_left_does_not_hold_the_add_on() -> Re
         ["addon.open-cluster-management.io/addon-pre-delete", "cluster.open-cluster-management.io/addon-pre-delete"];
     let object = json!({"metadata": {"name": PLAIN, "finalizers": finalizers}, "spec": {}});
     world.enable_as(&cluster, PLAIN, object).await?;
-    world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    world.work(&cluster, PLAIN, "exists", |_| true).await?;
     world.addons(&cluster).delete(PLAIN, &DeleteParams::default()).await?;
     wait_until_gone(&world, &cluster, PLAIN).await
 }

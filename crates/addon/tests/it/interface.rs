@@ -18,7 +18,7 @@ use kube::{
     api::{ApiResource, Patch, PatchParams, PostParams},
 };
 use ocm_addon::{
-    AddonError, AgentAddon, AgentAddonOptions, BoxFuture, CertificateRequest, CsrSigner, DynAgentAddon,
+    AddonError, AddonManager, AgentAddon, AgentAddonOptions, BoxFuture, CertificateRequest, CsrSigner, DynAgentAddon,
     DynamicInformer, Identity, Installation, Manifest, Registration, SetupContext, runtime::ObjectKey,
     runtime::WatchFilter,
 };
@@ -84,6 +84,23 @@ async fn an_add_on_whose_set_up_failed_at_first_is_deployed_again_when_its_confi
     world.work(&cluster, "configured", "is as configured now", |work| contents(work) == ["second"]).await?;
     context.stop().await;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_manager_runs_in_somebody_elses_runtime_until_they_end_it() -> Result<()> {
+    let world = world().await?;
+    let addon = Configured {
+        name: "embedded",
+        config: unique("config"),
+        configs: OnceLock::new(),
+        is_second_try: AtomicBool::new(true),
+    };
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let manager = AddonManager::new(world.client.clone()).add_agent(addon)?;
+    let running = tokio::spawn(manager.run_until(async { _ = ended.await }));
+    assert!(!running.is_finished());
+    _ = end.send(());
+    Ok(running.await?)
 }
 
 const SIGNER: &str = "example.com/signer";

@@ -1,4 +1,4 @@
-//! The lease by which an agent says that it is well.
+//! The lease by which an agent reports its health.
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -34,22 +34,22 @@ async fn a_lease_of_the_add_ons_name_is_renewed_in_the_agents_namespace() -> Res
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_well_renews_nothing() -> Result<()> {
-    let (world, ill, well) = (world().await?, unique("ill"), unique("well"));
+async fn an_agent_that_is_not_healthy_renews_nothing() -> Result<()> {
+    let (world, unhealthy, healthy) = (world().await?, unique("unhealthy"), unique("healthy"));
     let (context, api) = (Context::new(), Api::<Lease>::namespaced(world.client.clone(), "default"));
     let (asked, was_asked) = tokio::sync::mpsc::unbounded_channel();
-    let updater = LeaseUpdater::new(world.client.clone(), &ill, "default").health_check(|| async { true });
-    let is_ill = move || {
+    let updater = LeaseUpdater::new(world.client.clone(), &unhealthy, "default").health_check(|| async { true });
+    let is_unhealthy = move || {
         _ = asked.send(());
         async { false }
     };
-    updater.health_check(is_ill).spawn(&context);
+    updater.health_check(is_unhealthy).spawn(&context);
     let mut was_asked = was_asked;
     was_asked.recv().await;
-    LeaseUpdater::new(world.client.clone(), &well, "default").spawn(&context);
-    lease(&api, &well).await?;
+    LeaseUpdater::new(world.client.clone(), &healthy, "default").spawn(&context);
+    lease(&api, &healthy).await?;
     context.stop().await;
-    assert!(api.get_opt(&ill).await?.is_none());
+    assert!(api.get_opt(&unhealthy).await?.is_none());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Whom agents are on the hub, and what they may do there.
+//! The agents' identities on the hub, and what they may do there.
 
 use anyhow::Result;
 use k8s_openapi::api::{
@@ -77,14 +77,14 @@ async fn an_agent_can_do_on_the_hub_what_its_add_on_grants_in_its_clusters_names
 }
 
 #[tokio::test]
-async fn rights_that_the_manager_does_not_have_are_not_granted_and_the_condition_says_so() -> Result<()> {
+async fn permissions_that_the_manager_does_not_have_are_not_granted_and_the_condition_gives_the_reason() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("greedy", None).await?;
     world.enable(&cluster, GREEDY).await?;
     let cause = world.condition(&cluster, GREEDY, ["RegistrationApplied", "False", "SetPermissionFailed"]).await?;
     assert!(cause.contains(&role(GREEDY)) && cause.contains("not currently held"), "{cause}");
-    assert!(!world.is_there("role", &cluster, &role(GREEDY)).await?);
-    world.work(&cluster, GREEDY, "is there all the same", |_| true).await.map(|_| ())
+    assert!(!world.exists("role", &cluster, &role(GREEDY)).await?);
+    world.work(&cluster, GREEDY, "exists all the same", |_| true).await.map(|_| ())
 }
 
 #[tokio::test]
@@ -99,32 +99,32 @@ async fn an_add_on_without_registration_gets_no_identity() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_token_gets_its_rights_when_the_clusters_agent_has_said_who_it_is() -> Result<()> {
+async fn an_agent_with_a_token_gets_its_permissions_when_the_clusters_agent_has_reported_its_user() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("token", None).await?;
     world.enable(&cluster, READER).await?;
     world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
-    let say = async |status| {
+    let report = async |status| {
         let patch = Patch::Merge(json!({"status": status}));
         world.addons(&cluster).patch_status(READER, &PatchParams::default(), &patch).await
     };
     let signer = "kubernetes.io/kube-apiserver-client";
-    say(json!({"kubeClientDriver": "token", "registrations": [{"signerName": signer}]})).await?;
+    report(json!({"kubeClientDriver": "token", "registrations": [{"signerName": signer}]})).await?;
     world.condition(&cluster, READER, ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
     let account = format!("system:serviceaccount:{cluster}:reader-agent");
     let registrations = json!([{"signerName": signer, "subject": {"user": account}}]);
-    say(json!({"registrations": registrations})).await?;
+    report(json!({"registrations": registrations})).await?;
     world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
     eventually("the account may", || may(&world, &account, &[], ["get", "configmaps", &cluster])).await?;
     let former = format!("system:open-cluster-management:cluster:{cluster}:addon:reader:agent:agent");
-    assert!(!may(&world, &former, &[], ["get", "configmaps", &cluster]).await?, "whom it was may no longer");
+    assert!(!may(&world, &former, &[], ["get", "configmaps", &cluster]).await?, "the former user may no longer");
     let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
     assert_eq!(serde_json::to_value(&status.registrations)?, registrations);
     Ok(())
 }
 
 #[tokio::test]
-async fn with_a_token_the_cluster_cannot_choose_who_gets_the_agents_rights() -> Result<()> {
+async fn with_a_token_the_cluster_cannot_choose_who_gets_the_agents_permissions() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("foreign", None).await?;
     world.enable(&cluster, READER).await?;
@@ -142,7 +142,7 @@ async fn with_a_token_the_cluster_cannot_choose_who_gets_the_agents_rights() -> 
 }
 
 #[tokio::test]
-async fn a_binding_to_another_role_is_made_anew_and_one_that_somebody_changed_is_restored() -> Result<()> {
+async fn a_binding_to_another_role_is_created_again_and_one_that_somebody_changed_is_restored() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("rebound", None).await?;
     world.enable(&cluster, PLAIN).await?;
@@ -235,7 +235,7 @@ async fn what_is_no_longer_granted_is_deleted_and_nothing_else() -> Result<()> {
         ("rolebinding", "withdrawn", false),
         ("rolebinding", "bound", false),
     ] {
-        assert_eq!(world.is_there(resource, &cluster, name).await?, stays, "{resource} {name}");
+        assert_eq!(world.exists(resource, &cluster, name).await?, stays, "{resource} {name}");
     }
     Ok(())
 }

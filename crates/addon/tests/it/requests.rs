@@ -16,7 +16,7 @@ use crate::{
     support::{World, world},
 };
 
-/// A request as a test wants it.
+/// A request for a certificate.
 #[derive(Clone)]
 struct Request {
     subject: Subject,
@@ -131,7 +131,7 @@ async fn every_other_request_is_left_untouched() -> Result<()> {
     ];
     let last = own.send(&agent).await?;
     wait_for_certificate(&world, &last).await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
     for (index, name) in untouched.iter().enumerate() {
         let conditions = requests.get(name).await?.status.and_then(|status| status.conditions);
@@ -154,7 +154,7 @@ async fn a_request_for_a_cluster_without_the_add_on_is_left_untouched() -> Resul
     let agent_of_other = joined(&world, &other).await?;
     let last = Request::own(&other).send(&agent_of_other).await?;
     wait_for_certificate(&world, &last).await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     let request: CertificateSigningRequest = Api::all(world.client.clone()).get(&name).await?;
     assert!(request.status.and_then(|status| status.conditions).is_none());
     Ok(())
@@ -171,7 +171,7 @@ async fn a_request_that_came_before_its_add_on_is_approved_when_the_add_on_comes
     })
     .await?;
     let name = Request::own(&cluster).send(&agent).await?;
-    // A later request of another cluster has been dealt with, so this one has been considered.
+    // A later request of another cluster is approved, so this one was considered.
     let other = unique("later");
     let agent_of_other = joined(&world, &other).await?;
     wait_for_certificate(&world, &Request::own(&other).send(&agent_of_other).await?).await?;

@@ -1,4 +1,4 @@
-//! Add-ons that bring to each cluster what a test says.
+//! Add-ons that deploy what a test demands.
 
 use std::{
     collections::HashMap,
@@ -26,16 +26,16 @@ pub(crate) const PLAIN: &str = "plain";
 
 /// An add-on with settings for single objects.
 pub(crate) const TUNED: &str = "tuned";
-/// An add-on that panics in each of its functions where a test says so.
+/// An add-on that panics in each of its functions where a test demands it.
 pub(crate) const FRAGILE: &str = "fragile";
 
-/// On a cluster: what the add-ons are to bring there, a JSON list, or an error.
+/// Annotation of a cluster: the manifests of add-ons there, a JSON list, or an error.
 pub(crate) const SCRIPT: &str = "test/manifests";
 
 /// A script at which an add-on panics.
 pub(crate) const PANIC: &str = "panic";
 
-/// An add-on that brings to each cluster what an annotation of the cluster says.
+/// An add-on whose manifests are in an annotation of each cluster.
 pub(crate) struct Scripted {
     options: AgentAddonOptions,
     registrations: Vec<Registration>,
@@ -80,7 +80,7 @@ impl Scripted {
     pub(crate) fn fragile(name: &str) -> Self {
         let mut fragile = Self::granting(name, "configmaps");
         fragile.options = fragile.options.deploy_trigger_cluster_filter(|_, new| {
-            assert_ne!(script(new).as_deref(), Some(PANIC), "a test says so");
+            assert_ne!(script(new).as_deref(), Some(PANIC), "as the test demands");
             true
         });
         fragile
@@ -93,7 +93,7 @@ struct Stuck;
 impl PermissionConfig for Stuck {
     fn apply<'a>(&'a self, grant: &'a PermissionContext<'a>) -> BoxFuture<'a, Result<(), PermissionError>> {
         Box::pin(async {
-            assert!(!grant.on.cluster_name().starts_with("panic"), "a test says so");
+            assert!(!grant.on.cluster_name().starts_with("panic"), "as the test demands");
             pending().await
         })
     }
@@ -117,16 +117,16 @@ fn count(cluster: &str) -> usize {
     *times
 }
 
-/// What a cluster is to be brought that no watch tells of.
-static BEHIND_ITS_BACK: Mutex<Option<HashMap<String, Value>>> = Mutex::new(None);
+/// Manifests for clusters whose changes cause no event.
+static WITHOUT_EVENT: Mutex<Option<HashMap<String, Value>>> = Mutex::new(None);
 
-pub(crate) fn script_behind_its_back(cluster: &str, objects: Value) {
-    let mut scripts = BEHIND_ITS_BACK.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn script_without_event(cluster: &str, objects: Value) {
+    let mut scripts = WITHOUT_EVENT.lock().unwrap_or_else(PoisonError::into_inner);
     scripts.get_or_insert_default().insert(cluster.to_owned(), objects);
 }
 
-fn behind_its_back(cluster: &str) -> Option<String> {
-    let scripts = BEHIND_ITS_BACK.lock().unwrap_or_else(PoisonError::into_inner);
+fn without_event(cluster: &str) -> Option<String> {
+    let scripts = WITHOUT_EVENT.lock().unwrap_or_else(PoisonError::into_inner);
     Some(scripts.as_ref()?.get(cluster)?.to_string())
 }
 
@@ -141,16 +141,16 @@ impl AgentAddon for Scripted {
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
         let times = count(&on.cluster_name());
-        let Some(script) = behind_its_back(&on.cluster_name()).or_else(|| script(on.cluster)) else {
+        let Some(script) = without_event(&on.cluster_name()).or_else(|| script(on.cluster)) else {
             return Ok(vec![config_map("plain", 0).into()]);
         };
-        assert_ne!(script, PANIC, "a test says so");
+        assert_ne!(script, PANIC, "as the test demands");
         let objects: Vec<Value> = serde_json::from_str(&script).map_err(|_| format!("{script}, request {times}"))?;
         Ok(objects.into_iter().map(|object| filled(object).into()).collect())
     }
 }
 
-/// An annotation cannot hold big objects, but can say how big they are.
+/// An annotation cannot hold big objects, only their sizes.
 pub(crate) const FILL: &str = "fill";
 
 fn filled(mut object: Value) -> Value {

@@ -111,7 +111,7 @@ fn without_conversion(crd: &str) -> Result<String> {
     Ok(crd.to_string())
 }
 
-/// What the hub gives the agents of accepted clusters.
+/// Permissions of the agents of accepted clusters.
 const AGENTS_MAY_ASK: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -126,9 +126,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:open
 ";
 
 impl World {
-    /// Returns when a manager has looked at everything that is there now, to the end: what it was to leave alone it has
-    /// left alone. Another one than that of the tests, which has no end.
-    pub(crate) async fn all_is_looked_at(&self) -> Result<()> {
+    /// Returns when a manager has reconciled everything that exists now. It is another one than that of the tests, which
+    /// has no end.
+    pub(crate) async fn everything_is_reconciled(&self) -> Result<()> {
         let context = Surroundings::new();
         run(manager(self.plane).await?, &context).await?;
         for controller in ["addon-deploy", "addon-csr-approval"] {
@@ -163,7 +163,7 @@ impl World {
         Ok(own.map(ToString::to_string).collect())
     }
 
-    /// A cluster with its namespace, and what add-ons are to bring there.
+    /// A cluster with its namespace, and the manifests of add-ons there.
     pub(crate) async fn cluster(&self, prefix: &str, script: Option<&str>) -> Result<String> {
         let name = unique(prefix);
         self.cluster_named(&name, script).await?;
@@ -179,7 +179,7 @@ impl World {
         self.plane.kubectl(&["create", "namespace", name]).await.map(|_| ())
     }
 
-    /// Changes what add-ons are to bring to a cluster.
+    /// Changes the manifests of add-ons on a cluster.
     pub(crate) async fn script(&self, cluster: &str, script: &str) -> Result<()> {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {(SCRIPT): script}}}));
         let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
@@ -247,18 +247,19 @@ impl World {
         .await
     }
 
-    /// What the cluster's agent says of a work.
+    /// Reports on a work as the cluster's agent does.
     pub(crate) async fn report(&self, cluster: &str, work: &str, status: &'static str) -> Result<()> {
         let work = self.works(cluster).get(work).await?;
-        let finding = conditions::NewCondition { type_: "Applied", status, reason: "Test", message: "so it is".into() };
-        let condition = finding.at(now(), work.metadata.generation);
+        let condition =
+            conditions::NewCondition { type_: "Applied", status, reason: "Test", message: "so it is".into() };
+        let condition = condition.at(now(), work.metadata.generation);
         let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
         self.works(cluster).patch_status(&work.name_any(), &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
-    /// Whether an object is there, by kubectl's names.
-    pub(crate) async fn is_there(&self, resource: &str, namespace: &str, name: &str) -> Result<bool> {
+    /// Whether an object exists, by kubectl's names.
+    pub(crate) async fn exists(&self, resource: &str, namespace: &str, name: &str) -> Result<bool> {
         let args = ["get", resource, name, "-n", namespace, "--ignore-not-found", "-o", "name"];
         Ok(!self.plane.kubectl(&args).await?.trim().is_empty())
     }

@@ -10,14 +10,14 @@ use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
-    scripted::{FILL, FRAGILE, PANIC, PLAIN, Scripted, TUNED, config_map, script_behind_its_back},
+    scripted::{FILL, FRAGILE, PANIC, PLAIN, Scripted, TUNED, config_map, script_without_event},
     support::{contents, world},
 };
 
 const FAILED: [&str; 3] = ["ManifestApplied", "False", "ManifestWorkApplyFailed"];
 
 #[tokio::test]
-async fn an_error_that_says_something_else_each_time_is_not_asked_for_without_a_pause() -> Result<()> {
+async fn an_error_with_another_message_each_time_is_not_retried_without_a_pause() -> Result<()> {
     let world = world().await?;
     let (cluster, other) = (world.cluster("varying", Some("no answer")).await?, world.cluster("busy", None).await?);
     world.enable(&cluster, PLAIN).await?;
@@ -36,38 +36,38 @@ async fn an_error_that_says_something_else_each_time_is_not_asked_for_without_a_
 }
 
 #[tokio::test]
-async fn code_that_panics_is_told_of_and_asked_again_and_ends_no_watch() -> Result<()> {
+async fn code_that_panics_is_reported_and_called_again_and_ends_no_informer() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("panicking", None).await?;
     world.enable(&cluster, FRAGILE).await?;
-    world.work(&cluster, FRAGILE, "is there", |_| true).await?;
+    world.work(&cluster, FRAGILE, "exists", |_| true).await?;
     world.script(&cluster, PANIC).await?;
     let cause = world.condition(&cluster, FRAGILE, FAILED).await?;
     assert!(cause.contains("panicked"), "{cause}");
     world.script(&cluster, &json!([config_map("again", 1)]).to_string()).await?;
-    world.work(&cluster, FRAGILE, "is what is wanted now", |work| contents(work) == ["again"]).await?;
+    world.work(&cluster, FRAGILE, "is up to date", |work| contents(work) == ["again"]).await?;
     let later = world.cluster("later", None).await?;
     world.enable(&later, FRAGILE).await?;
-    world.work(&later, FRAGILE, "is there", |_| true).await.map(|_| ())
+    world.work(&later, FRAGILE, "exists", |_| true).await.map(|_| ())
 }
 
 #[tokio::test]
-async fn what_no_watch_tells_of_is_brought_when_the_manager_is_told_to_look_again() -> Result<()> {
+async fn a_change_without_an_event_is_deployed_when_it_is_triggered() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("triggered", None).await?;
     world.enable(&cluster, PLAIN).await?;
-    world.work(&cluster, PLAIN, "is there", |work| contents(work) == ["plain"]).await?;
-    script_behind_its_back(&cluster, json!([config_map("other", 1)]));
+    world.work(&cluster, PLAIN, "exists", |work| contents(work) == ["plain"]).await?;
+    script_without_event(&cluster, json!([config_map("other", 1)]));
     world.trigger.reconcile(&cluster, PLAIN);
-    world.work(&cluster, PLAIN, "is as it should be now", |work| contents(work) == ["other"]).await.map(|_| ())
+    world.work(&cluster, PLAIN, "is up to date", |work| contents(work) == ["other"]).await.map(|_| ())
 }
 
 #[tokio::test]
-async fn a_work_whose_label_somebody_took_away_is_still_ours_and_gets_it_back() -> Result<()> {
+async fn a_work_whose_label_somebody_removed_gets_it_back() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("unlabelled", None).await?;
     world.enable(&cluster, PLAIN).await?;
-    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let work = world.work(&cluster, PLAIN, "exists", |_| true).await?;
     let label = "open-cluster-management.io/addon-name";
     let foreign = json!({"workload": {"manifests": [config_map("foreign", 1)]}});
     let patch = Patch::Merge(json!({"metadata": {"labels": {(label): null}}, "spec": foreign}));
@@ -79,7 +79,7 @@ async fn a_work_whose_label_somebody_took_away_is_still_ours_and_gets_it_back() 
 }
 
 #[tokio::test]
-async fn a_work_that_is_being_deleted_is_waited_for_by_name_and_keeps_the_others_from_nothing() -> Result<()> {
+async fn a_work_that_is_being_deleted_is_named_and_does_not_block_the_others() -> Result<()> {
     let world = world().await?;
     let sized = |name: &str| {
         let mut object = config_map(name, 0);
@@ -88,7 +88,7 @@ async fn a_work_that_is_being_deleted_is_waited_for_by_name_and_keeps_the_others
     };
     let cluster = world.cluster("leaving-work", Some(&json!([sized("a"), sized("b")]).to_string())).await?;
     world.enable(&cluster, PLAIN).await?;
-    let held = world.work(&cluster, PLAIN, "is there", |work| contents(work) == ["a"]).await?;
+    let held = world.work(&cluster, PLAIN, "exists", |work| contents(work) == ["a"]).await?;
     let name = held.name_any();
     // The cluster's agent takes its time.
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
@@ -97,14 +97,14 @@ async fn a_work_that_is_being_deleted_is_waited_for_by_name_and_keeps_the_others
     let cause = world.condition(&cluster, PLAIN, FAILED).await?;
     assert!(cause.contains(&format!("{cluster}/{name} is being deleted")), "{cause}");
     world.script(&cluster, &json!([sized("a"), sized("b"), config_map("c", 1)]).to_string()).await?;
-    eventually("c is brought in the other work", || async {
+    eventually("c is in the other work", || async {
         let other = world.works(&cluster).get("addon-plain-deploy-1").await?;
         Ok::<_, kube::Error>(contents(&other) == ["b", "c"])
     })
     .await?;
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     world.works(&cluster).patch(&name, &PatchParams::default(), &release).await?;
-    eventually("a is brought again", || async {
+    eventually("a is deployed again", || async {
         let works = world.works(&cluster).list(&Default::default()).await?;
         Ok::<_, kube::Error>(works.items.iter().any(|work| contents(work) == ["a"] && work.uid() != held.uid()))
     })
@@ -112,7 +112,7 @@ async fn a_work_that_is_being_deleted_is_waited_for_by_name_and_keeps_the_others
 }
 
 #[tokio::test]
-async fn what_the_api_server_completes_and_drops_in_a_work_is_not_written_again() -> Result<()> {
+async fn what_the_api_server_defaults_and_drops_in_a_work_is_not_written_again() -> Result<()> {
     let world = world().await?;
     let mut object = config_map("a", 1);
     let metadata = json!({"creationTimestamp": null, "labels": {}, "annotations": {}, "unknown": {"a": 1}});
@@ -120,12 +120,12 @@ async fn what_the_api_server_completes_and_drops_in_a_work_is_not_written_again(
     object["data"]["nothing"] = json!(null);
     let cluster = world.cluster("tuned", Some(&json!([object]).to_string())).await?;
     world.enable(&cluster, TUNED).await?;
-    let work = world.work(&cluster, TUNED, "is there", |_| true).await?;
+    let work = world.work(&cluster, TUNED, "exists", |_| true).await?;
     let strategy = serde_json::to_value(&work.spec.manifest_configs[0].update_strategy)?;
     assert_eq!(strategy["serverSideApply"], json!({"force": true, "fieldManager": "work-agent"}));
     world.report(&cluster, &work.name_any(), "True").await?;
     world.condition(&cluster, TUNED, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     let patches = || -> Result<usize> {
         Ok(world.writes(&cluster)?.iter().filter(|write| *write == "patch manifestworks").count())
     };
@@ -150,13 +150,13 @@ async fn a_null_and_a_number_that_the_api_server_keeps_otherwise_are_written_onc
     };
     let cluster = world.cluster("nulls", Some(&json!([object(1)]).to_string())).await?;
     world.enable(&cluster, PLAIN).await?;
-    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let work = world.work(&cluster, PLAIN, "exists", |_| true).await?;
     world.script(&cluster, &json!([object(2)]).to_string()).await?;
     let is_new = |work: &ManifestWork| work.spec.workload.manifests[0].value()["spec"]["revision"] == 2;
     world.work(&cluster, PLAIN, "has the second revision", is_new).await?;
     world.report(&cluster, &work.name_any(), "True").await?;
     world.condition(&cluster, PLAIN, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     let patches = world.writes(&cluster)?.into_iter().filter(|write| write == "patch manifestworks").count();
     assert_eq!(patches, 1, "{:?}", world.works(&cluster).get(&work.name_any()).await?.spec.workload);
     Ok(())
@@ -173,7 +173,7 @@ async fn an_add_on_whose_code_hangs_or_panics_keeps_no_other_one_waiting() -> Re
     }
     let cluster = world.cluster("not-stuck", None).await?;
     world.enable(&cluster, "fine").await?;
-    world.work(&cluster, "fine", "is there", |_| true).await?;
+    world.work(&cluster, "fine", "exists", |_| true).await?;
     let panicking = world.cluster("panic", None).await?;
     world.enable(&panicking, "stuck").await?;
     let failed = ["RegistrationApplied", "False", "SetPermissionFailed"];

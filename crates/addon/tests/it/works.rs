@@ -1,4 +1,4 @@
-//! The works that bring an add-on to a cluster.
+//! The works that deploy an add-on to a cluster.
 
 use anyhow::Result;
 use kube::{
@@ -19,11 +19,11 @@ fn script(objects: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_new_add_on_gets_its_work_and_its_status_says_how_it_stands() -> Result<()> {
+async fn a_new_add_on_gets_its_work_and_a_status() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("works", None).await?;
     world.enable(&cluster, READER).await?;
-    let work = world.work(&cluster, READER, "is there", |_| true).await?;
+    let work = world.work(&cluster, READER, "exists", |_| true).await?;
     assert_eq!(work.labels()["open-cluster-management.io/addon-name"], READER);
     let addon = world.addons(&cluster).get(READER).await?;
     let owner = json!([{"apiVersion": "addon.open-cluster-management.io/v1beta1", "kind": "ManagedClusterAddOn",
@@ -34,7 +34,10 @@ async fn a_new_add_on_gets_its_work_and_its_status_says_how_it_stands() -> Resul
     world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
     let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
     assert_eq!(status.health_check.mode, Some(HealthCheckMode::Lease));
-    assert!(!status.conditions.iter().any(|condition| condition.type_ == "ManifestApplied"), "nobody knows yet");
+    assert!(
+        !status.conditions.iter().any(|condition| condition.type_ == "ManifestApplied"),
+        "the agent has not reported yet"
+    );
 
     world.report(&cluster, &work.name_any(), "True").await?;
     world.condition(&cluster, READER, ["ManifestApplied", "True", "AddonManifestApplied"]).await?;
@@ -45,7 +48,7 @@ async fn a_new_add_on_gets_its_work_and_its_status_says_how_it_stands() -> Resul
 }
 
 #[tokio::test]
-async fn works_follow_what_the_author_wants_down_to_nothing() -> Result<()> {
+async fn works_follow_the_authors_manifests_down_to_none() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("follow", Some(&script(&[config_map("a", 9), config_map("b", 5)]))).await?;
     world.enable(&cluster, PLAIN).await?;
@@ -62,7 +65,7 @@ async fn works_follow_what_the_author_wants_down_to_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_too_big_for_one_work_becomes_two_and_shrinks_again() -> Result<()> {
+async fn objects_too_big_for_one_work_are_in_two_until_they_shrink() -> Result<()> {
     let world = world().await?;
     let sized = |name: &str, size: usize| {
         let mut object = config_map(name, 0);
@@ -109,7 +112,7 @@ async fn an_object_that_outgrows_its_work_is_never_missing_while_it_moves_to_ano
         Ok::<_, kube::Error>(work.filter(|work| contents(work) == ["b"]))
     })
     .await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     let former = world.works(&cluster).get(&first.name_any()).await?;
     assert_eq!(former.spec, first.spec, "b leaves it when the cluster's agent has applied the other work");
     world.report(&cluster, second, "True").await?;
@@ -121,24 +124,24 @@ async fn a_work_that_somebody_deleted_or_changed_is_restored() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("restored", None).await?;
     world.enable(&cluster, PLAIN).await?;
-    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let work = world.work(&cluster, PLAIN, "exists", |_| true).await?;
     let name = work.name_any();
     world.works(&cluster).delete(&name, &DeleteParams::default()).await?;
-    let again = world.work(&cluster, PLAIN, "is there again", |again| again.uid() != work.uid()).await?;
+    let again = world.work(&cluster, PLAIN, "exists again", |again| again.uid() != work.uid()).await?;
     assert_eq!(again.spec, work.spec);
     let patch = Patch::Merge(json!({"spec": {"workload": {"manifests": [config_map("foreign", 1)]}}}));
     world.works(&cluster).patch(&name, &PatchParams::default(), &patch).await?;
-    world.work(&cluster, PLAIN, "is as it was", |work| contents(work) == ["plain"]).await?;
+    world.work(&cluster, PLAIN, "is restored", |work| contents(work) == ["plain"]).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_add_on_that_the_hub_has_not_taken_on_waits() -> Result<()> {
+async fn an_add_on_without_owner_waits() -> Result<()> {
     let world = world().await?;
     let cluster = world.cluster("waiting", None).await?;
     let object = serde_json::from_value(json!({"metadata": {"name": PLAIN}, "spec": {}}))?;
     let waiting = world.addons(&cluster).create(&PostParams::default(), &object).await?;
-    world.all_is_looked_at().await?;
+    world.everything_is_reconciled().await?;
     assert_eq!(world.addons(&cluster).get(PLAIN).await?.resource_version(), waiting.resource_version());
     assert!(world.works(&cluster).list(&Default::default()).await?.items.is_empty());
     Ok(())
@@ -152,17 +155,17 @@ async fn an_add_on_that_came_before_its_cluster_is_deployed_when_the_cluster_com
     world.enable(&cluster, PLAIN).await?;
     let object = ocm_api::cluster::v1::ManagedCluster::new(&cluster, Default::default());
     kube::Api::all(world.client.clone()).create(&PostParams::default(), &object).await?;
-    world.work(&cluster, PLAIN, "is there", |_| true).await.map(|_| ())
+    world.work(&cluster, PLAIN, "exists", |_| true).await.map(|_| ())
 }
 
 #[tokio::test]
-async fn an_object_that_is_to_stay_is_named_in_the_work() -> Result<()> {
+async fn an_object_with_the_orphan_annotation_is_named_in_the_work() -> Result<()> {
     let world = world().await?;
     let mut staying = config_map("stays", 1);
     staying["metadata"]["annotations"] = json!({"addon.open-cluster-management.io/deletion-orphan": ""});
     let cluster = world.cluster("orphan", Some(&script(&[staying, config_map("goes", 1)]))).await?;
     world.enable(&cluster, PLAIN).await?;
-    let work = world.work(&cluster, PLAIN, "is there", |_| true).await?;
+    let work = world.work(&cluster, PLAIN, "exists", |_| true).await?;
     let expected = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules":
         [{"group": "", "resource": "configmaps", "name": "stays", "namespace": "default"}]}});
     assert_eq!(serde_json::to_value(work.spec.delete_option)?, expected);

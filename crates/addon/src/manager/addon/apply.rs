@@ -1,4 +1,4 @@
-//! Writing what was planned: rights on the hub, then works.
+//! Writes what was planned: permissions on the hub, then works.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ use super::{
 };
 use crate::manager::works::Step;
 
-/// How long at most until what failed is tried again.
+/// The longest delay before a retry.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// What came of a plan.
+/// The outcome of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// Condition `RegistrationApplied`; `None` to leave it as it is.
@@ -39,26 +39,26 @@ pub(crate) struct Applied {
     pub(super) deployed: Deployed,
 }
 
-/// What came of the works.
+/// The outcome of the works' steps.
 #[derive(Debug, Default)]
 pub(super) enum Deployed {
-    /// They were left alone, and so is the condition.
+    /// There were none, and the condition stays as it is.
     #[default]
     Nothing,
-    /// They are not as they should be, for this reason.
+    /// A work could not be written, for this reason.
     Failed(String),
-    /// They are not yet as they should be: this is waited for.
+    /// A work that is being deleted must be gone first.
     Waiting(String),
-    /// These are all there are, and as they should be.
+    /// All works, up to date.
     Works(Vec<ManifestWork>),
 }
 
 impl Applied {
-    /// When to look again without a change.
+    /// When to reconcile again without a change.
     pub(super) fn next(&self) -> Requeue {
-        let rights_failed =
+        let registration_failed =
             self.registration.as_ref().is_some_and(|condition| condition.reason == SET_PERMISSION_FAILED);
-        if rights_failed || matches!(self.deployed, Deployed::Failed(_)) {
+        if registration_failed || matches!(self.deployed, Deployed::Failed(_)) {
             return Requeue::BackOffWithin(RETRY);
         }
         let is_served = self.registration.is_some() || !matches!(self.deployed, Deployed::Nothing);
@@ -70,7 +70,7 @@ impl AddonController {
     pub(super) async fn write(&self, observed: &Observed, plan: Plan) -> Result<Applied, Error> {
         if let Some(finalizers) = plan.finalizers {
             self.release(observed, finalizers).await?;
-            // The change brings the add-on back here, as it then is.
+            // The change is reconciled.
             return Ok(Applied::default());
         }
         let mut applied = Applied::default();
@@ -103,28 +103,28 @@ impl AddonController {
 
     async fn deploy(&self, observed: &Observed, steps: Vec<Step>) -> Result<Deployed, Error> {
         let api: Api<ManifestWork> = Api::namespaced(self.client.clone(), &observed.key.namespace);
-        let leaving =
+        let awaited =
             steps.iter().find_map(|step| if let Step::Wait(work) = step { Some(waiting(work)) } else { None });
         let (mut works, mut failure) = (Vec::new(), None);
         for step in steps {
-            match self.take(&api, observed, step).await {
+            match self.execute(&api, observed, step).await {
                 Ok(work) => works.extend(work),
-                Err(Refusal::Again(error)) => return Err(error),
+                Err(StepError::Conflict(error)) => return Err(error),
                 // The other works are written all the same.
-                Err(Refusal::Cannot(reason)) => _ = failure.get_or_insert(reason),
+                Err(StepError::Refused(reason)) => _ = failure.get_or_insert(reason),
             }
         }
-        let done = || leaving.map_or(Deployed::Works(works), Deployed::Waiting);
+        let done = || awaited.map_or(Deployed::Works(works), Deployed::Waiting);
         Ok(failure.map_or_else(done, Deployed::Failed))
     }
 
-    /// Takes one step; returns the work as it then is, unless it is gone.
-    async fn take(
+    /// Executes one step; returns the work, unless it was deleted.
+    async fn execute(
         &self,
         api: &Api<ManifestWork>,
         observed: &Observed,
         step: Step,
-    ) -> Result<Option<ManifestWork>, Refusal> {
+    ) -> Result<Option<ManifestWork>, StepError> {
         let cache = &observed.served.works;
         let work = match step {
             Step::Keep(work) | Step::Wait(work) => return Ok(Some(ManifestWork::clone(&work))),
@@ -146,20 +146,20 @@ impl AddonController {
     }
 }
 
-/// Why a step was not taken.
-enum Refusal {
-    /// Somebody else wrote first: decide again.
-    Again(Error),
-    /// The hub does not let us.
-    Cannot(String),
+/// Why a step failed.
+enum StepError {
+    /// Somebody else wrote first: reconcile again.
+    Conflict(Error),
+    /// The hub refused, for this reason.
+    Refused(String),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for StepError {
     fn from(error: Error) -> Self {
         match error.class() {
-            Class::Conflict => Self::Again(error),
+            Class::Conflict => Self::Conflict(error),
             Class::Invalid | Class::Refused | Class::Transient => {
-                Self::Cannot(format!("The add-on's manager could not write a work: {}.", chain(&error)))
+                Self::Refused(format!("The add-on's manager could not write a work: {}.", chain(&error)))
             }
         }
     }
@@ -167,23 +167,23 @@ impl From<Error> for Refusal {
 
 fn waiting(work: &ManifestWork) -> String {
     format!(
-        "ManifestWork {} is being deleted. What it holds is brought to the cluster again when it is gone, for which the \
-         cluster's agent has to remove it there first.",
+        "ManifestWork {} is being deleted. Its objects are deployed again when it is gone; the cluster's agent has to clean \
+         up first.",
         ObjectKey::of(work)
     )
 }
 
-/// There is a work of the name of a new one. It may be ours, when the watch has not brought it yet or cannot, since
-/// somebody has taken our label away: then it becomes what the new one is to be.
-async fn recover(api: &Api<ManifestWork>, new: &ManifestWork, exists: Error) -> Result<ManifestWork, Refusal> {
+/// A work with the name of a new one exists. If the add-on owns it, the informer lacks it because it is late, or because
+/// somebody removed the label: then the work is updated to the new one.
+async fn recover(api: &Api<ManifestWork>, new: &ManifestWork, exists: Error) -> Result<ManifestWork, StepError> {
     let old = match write::get(api, &new.name_any()).await? {
         Some(old) if old.labels().get(labels::ADDON_NAME) != new.labels().get(labels::ADDON_NAME) => old,
-        _ => return Err(Refusal::Again(exists)),
+        _ => return Err(StepError::Conflict(exists)),
     };
     let owners = new.owner_references();
     if !old.owner_references().iter().any(|owner| owners.iter().any(|own| own.uid == owner.uid)) {
-        return Err(Refusal::Cannot(format!(
-            "ManifestWork {} is there already, without label {} of this add-on, so it belongs to somebody else. Delete \
+        return Err(StepError::Refused(format!(
+            "ManifestWork {} exists without label {} of this add-on, so it belongs to somebody else. Delete \
              it, or add the label to have it overwritten.",
             ObjectKey::of(&old),
             labels::ADDON_NAME

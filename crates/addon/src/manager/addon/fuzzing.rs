@@ -1,4 +1,4 @@
-//! What fuzz targets reach of the manager. Only builds by cargo-fuzz have it.
+//! The parts of the manager that fuzz targets call. Only in builds by cargo-fuzz.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     manager::works::{Step, WorkTemplate, read, steps},
 };
 
-/// The works that are written so that these manifests are on a cluster, where `known` are there already.
+/// The works that are written to deploy these manifests to a cluster that has the works `known`.
 ///
 /// # Errors
 /// Why one of the manifests cannot be part of a work.
@@ -31,8 +31,8 @@ pub fn works(manifests: &[Manifest], known: &[ManifestWork]) -> Result<Vec<Manif
     Ok(written.collect())
 }
 
-/// Whom the agent `own` of an add-on with this status is to be: what the status is to say, whom rights are for, and why
-/// nobody gets any.
+/// The registrations of the agent `own` of an add-on with this status: for the status, the identity that gets permissions,
+/// and why none does.
 pub fn registration(
     status: &ManagedClusterAddOnStatus,
     (cluster, addon): (&str, &str),

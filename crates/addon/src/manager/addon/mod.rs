@@ -1,4 +1,4 @@
-//! Brings an add-on to a cluster: identity and rights of its agent, its works, and what the status says of them.
+//! Deploys an add-on to a cluster: identities and permissions of its agent, works, and status.
 //!
 //! One controller for all of it, so that a new add-on on a cluster takes one write of its status. OCM has two, which write
 //! the same in the end.
@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `observe` | the add-on, its cluster, its works, and what the author's code returns for it |
 //! | `plan` | finalizers, identities ([`registrations`]), works ([`works`](super::works)) |
-//! | `apply` | rights on the hub, then works |
+//! | `apply` | permissions on the hub, then works |
 //! | `report` | conditions `RegistrationApplied` and `ManifestApplied`, registrations, namespace, health check |
 
 mod apply;
@@ -88,7 +88,7 @@ impl Controller for AddonController {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, Error> {
-        Ok(self.look(key).await)
+        Ok(self.snapshot(key).await)
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {

@@ -1,4 +1,4 @@
-//! What the manager looks at to bring an add-on to a cluster.
+//! The snapshot from which an add-on is deployed to a cluster.
 
 use std::{future::Future, sync::Arc};
 
@@ -48,8 +48,8 @@ pub(crate) struct Observed {
 pub(crate) type Answer<T> = Option<Result<T, String>>;
 
 impl AddonController {
-    /// `None` when there is nothing to do.
-    pub(super) async fn look(&self, key: &ObjectKey) -> Option<Observed> {
+    /// `None` if there is nothing to do.
+    pub(super) async fn snapshot(&self, key: &ObjectKey) -> Option<Observed> {
         let served = self.served.clone();
         let Some(addon) = served.addons.get(key) else {
             self.grants.remove(key);
@@ -87,14 +87,14 @@ pub(super) fn is_hosted(work: &ManifestWork) -> bool {
     work.labels().contains_key(labels::ADDON_NAMESPACE)
 }
 
-/// Whether a finalizer of an add-on holds it until its pre-delete hooks have run. We have no hooks; a manager of another
-/// kind may have set it. Old versions had other names.
+/// Whether a finalizer holds an add-on until its pre-delete hooks have run. This manager sets none, but another one may
+/// have. Old versions of OCM had other names.
 pub(super) fn is_hook_finalizer(finalizer: &str) -> bool {
     finalizer == finalizers::ADDON_PRE_DELETE || finalizers::ADDON_DEPRECATED.contains(&finalizer)
 }
 
 impl Observed {
-    /// What the author sees.
+    /// The installation in the author's view.
     pub(super) fn installation(&self) -> Installation<'_> {
         Installation::new(&self.cluster, &self.view, &self.namespace)
     }
@@ -125,26 +125,26 @@ impl Observed {
         ask(async { self.served.agent.dyn_manifests(&on).await }).await
     }
 
-    /// On the way out, manifests matter only where a finalizer of the hooks among them is still there.
+    /// While the add-on is being deleted, manifests matter only if a finalizer waits for hooks among them.
     fn wants_manifests(&self) -> bool {
         let stays = !write::is_deleting(&*self.addon) && !write::is_deleting(&*self.cluster);
         let stays = stays && self.hosting_cluster().is_none() && (self.is_adopted() || self.was_registered());
         stays || self.addon.finalizers().iter().any(|finalizer| is_hook_finalizer(finalizer))
     }
 
-    /// Whether the hub has taken the add-on on, by making its ClusterManagementAddOn the owner.
+    /// Whether the hub has made its ClusterManagementAddOn the owner of the add-on.
     pub(super) fn is_adopted(&self) -> bool {
         let kind = <ClusterManagementAddOn as k8s_openapi::Resource>::KIND;
         self.addon.owner_references().iter().any(|owner| owner.kind == kind && owner.name == self.key.name)
     }
 
-    /// Whether the agent's registration was dealt with, now or earlier, well or not.
+    /// Whether the add-on has condition `RegistrationApplied`, of whatever status.
     pub(super) fn was_registered(&self) -> bool {
         let conditions = self.addon.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
         conditions::find(conditions, REGISTRATION_APPLIED).is_some()
     }
 
-    /// The cluster that is to host the agent, if the add-on asks for one.
+    /// The cluster that is to host the agent, in hosted mode.
     pub(super) fn hosting_cluster(&self) -> Option<&str> {
         let asked = self.addon.annotations().get(annotations::ADDON_HOSTING_CLUSTER);
         asked.map(String::as_str).filter(|cluster| !cluster.is_empty())
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_authors_namespace_counts_then_the_users_and_with_an_error_the_known_one() {
+    async fn the_authors_namespace_counts_then_the_users_and_after_an_error_the_last_one() {
         assert_eq!(namespace_where(Ok(Some("own".into()))).await, ("own".into(), Ok(())));
         for nothing in [None, Some(String::new())] {
             assert_eq!(namespace_where(Ok(nothing)).await, ("default".into(), Ok(())));

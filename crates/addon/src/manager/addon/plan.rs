@@ -18,33 +18,33 @@ use crate::{
 /// See the module.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Plan {
-    /// The finalizers without those that nobody needs; `None` when they can stay as they are.
+    /// The finalizers without those that are not needed; `None` if all are.
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) registration: Registering,
     pub(super) deploy: Deploy,
 }
 
-/// What becomes of the agent's identity.
+/// What to do about the agent's identities.
 #[derive(Debug, PartialEq)]
 pub(super) enum Registering {
-    /// The add-on is leaving, or the hub has not taken it on yet.
+    /// The add-on is being deleted, or has no owner yet.
     Nothing,
     /// The agent has none; the status names this many that it had.
     NotNeeded { former: usize },
-    /// It gets these, and its permissions.
+    /// It gets these, with permissions.
     As(Registrations),
     /// It cannot get one.
     Refused(String),
 }
 
-/// What becomes of the works.
+/// What to do about the works.
 #[derive(Debug, PartialEq)]
 pub(super) enum Deploy {
-    /// They stay as they are, and so does what the status says.
+    /// They and the status stay as they are.
     Nothing,
-    /// They stay as they are, for this reason.
+    /// They stay as they are, and the status gives this reason.
     Refused(String),
-    /// This.
+    /// These steps.
     Works(Vec<Step>),
 }
 
@@ -90,7 +90,7 @@ fn register(observed: &Observed) -> Registering {
     }
     match own {
         Err(error) => Registering::Refused(format!(
-            "The add-on's manager could not tell the agent's identities on cluster {}: {error}. They stay as they are, and \
+            "The add-on's manager could not determine the agent's identities on cluster {}: {error}. They stay as they are, and \
              the manager tries again within a minute.",
             observed.key.namespace
         )),
@@ -133,7 +133,7 @@ fn deploy(observed: &Observed, desired: Desired) -> Deploy {
     }
 }
 
-/// An add-on that is being deleted leaves by itself, but for what holds it.
+/// An add-on that is being deleted needs nothing, unless a finalizer holds it.
 fn leave(observed: &Observed, desired: Desired) -> Deploy {
     let is_hosting = |name: &&String| HOSTING.contains(&name.as_str());
     match (desired, observed.addon.finalizers().iter().find(is_hosting)) {

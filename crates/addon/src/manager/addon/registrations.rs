@@ -1,4 +1,4 @@
-//! Who the agent is to be, as the add-on's status says it to the cluster's agent.
+//! The agent's identities, as the add-on's status gives them to the cluster's agent.
 
 use ocm_api::{
     addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOnStatus, RegistrationConfig, Subject},
@@ -13,7 +13,7 @@ use crate::Identity;
 pub(super) struct Registrations {
     /// For the status.
     pub(super) configs: Vec<RegistrationConfig>,
-    /// Who the agent is at the hub's API server, for permissions; `None` if it is nobody, or not known yet.
+    /// Who the agent is at the hub's API server, for permissions; `None` if it has no identity there, or none is known yet.
     pub(super) identity: Option<Identity>,
     /// Why the identity that the status names is not that of this agent.
     pub(super) fault: Option<String>,
@@ -65,7 +65,7 @@ fn subject_of(own: &Identity) -> Subject {
     Subject { user: own.user.clone(), groups: own.groups.clone(), organization_units: own.organization_units.clone() }
 }
 
-/// The agent's service account, if the subject is that; `None` if it is nobody yet.
+/// The agent's service account, if the subject is that; `None` if there is none yet.
 fn account(subject: &Subject, key: &ObjectKey) -> Result<Option<Identity>, String> {
     let user = identities::addon_account_user(&key.namespace, &key.name);
     if *subject == Subject::default() {
@@ -75,7 +75,7 @@ fn account(subject: &Subject, key: &ObjectKey) -> Result<Option<Identity>, Strin
         return Ok(Some(Identity::new(user, Vec::new())));
     }
     Err(format!(
-        "status.registrations says that the agent is user {:?} with groups {:?}, and an agent with a token is user {user}, \
+        "status.registrations names user {:?} with groups {:?}, and an agent with a token is user {user}, \
          without groups; the cluster's agent has to write that",
         subject.user, subject.groups
     ))
@@ -98,7 +98,7 @@ mod tests {
         Identity::of_agent("c1", "hello", "agent")
     }
 
-    fn wanted(status: Option<&ManagedClusterAddOnStatus>) -> Registrations {
+    fn registrations(status: Option<&ManagedClusterAddOnStatus>) -> Registrations {
         desired(status, &key(), &[(signers::KUBE_API_SERVER_CLIENT.into(), own())])
     }
 
@@ -116,22 +116,22 @@ mod tests {
     fn with_a_certificate_the_agent_is_who_the_add_on_says() {
         let former = Subject { user: "former".into(), ..Subject::default() };
         for status in [None, Some(status(None, None)), Some(status(Some(KubeClientDriver::Csr), Some(former)))] {
-            let wanted = wanted(status.as_ref());
-            assert_eq!(wanted.identity, Some(own()));
-            assert_eq!(wanted.configs.len(), 1);
-            assert_eq!(wanted.configs[0].signer_name, "kubernetes.io/kube-apiserver-client");
-            assert_eq!(wanted.configs[0].subject.as_ref().unwrap().user, own().user);
+            let desired = registrations(status.as_ref());
+            assert_eq!(desired.identity, Some(own()));
+            assert_eq!(desired.configs.len(), 1);
+            assert_eq!(desired.configs[0].signer_name, "kubernetes.io/kube-apiserver-client");
+            assert_eq!(desired.configs[0].subject.as_ref().unwrap().user, own().user);
         }
     }
 
     #[test]
     fn with_a_token_the_agent_is_its_service_account_once_the_clusters_agent_says_so_and_nobody_until_then() {
         let account = Subject { user: "system:serviceaccount:c1:hello-agent".into(), ..Subject::default() };
-        let known = wanted(Some(&status(Some(KubeClientDriver::Token), Some(account.clone()))));
+        let known = registrations(Some(&status(Some(KubeClientDriver::Token), Some(account.clone()))));
         assert_eq!(known.identity.unwrap().user, account.user);
         assert_eq!(known.configs[0].subject, Some(account));
         for nobody in [None, Some(Subject::default())] {
-            let unknown = wanted(Some(&status(Some(KubeClientDriver::Token), nobody.clone())));
+            let unknown = registrations(Some(&status(Some(KubeClientDriver::Token), nobody.clone())));
             assert_eq!((unknown.identity, unknown.fault), (None, None));
             assert_eq!(unknown.configs[0].subject, nobody);
         }
@@ -147,10 +147,10 @@ mod tests {
             (user("system:serviceaccount:c2:hello-agent"), "c2"),
             (user(&own().user), "agent:agent"),
         ] {
-            let wanted = wanted(Some(&status(Some(KubeClientDriver::Token), Some(foreign.clone()))));
-            assert_eq!(wanted.identity, None);
-            assert!(wanted.fault.unwrap().contains(name), "{foreign:?}");
-            assert_eq!(wanted.configs[0].subject, Some(foreign), "it is not ours to change");
+            let desired = registrations(Some(&status(Some(KubeClientDriver::Token), Some(foreign.clone()))));
+            assert_eq!(desired.identity, None);
+            assert!(desired.fault.unwrap().contains(name), "{foreign:?}");
+            assert_eq!(desired.configs[0].subject, Some(foreign), "the cluster's agent writes it");
         }
     }
 

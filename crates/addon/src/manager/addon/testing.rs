@@ -1,4 +1,4 @@
-//! An add-on on a cluster, as tests want it.
+//! Add-ons on clusters for tests.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl AgentAddon for WithOptions {
     }
 }
 
-/// An add-on that the hub has taken on, with one ConfigMap to bring.
+/// An add-on that the hub owns, with one ConfigMap to deploy.
 pub(super) fn observed() -> Observed {
     let mut addon = ManagedClusterAddOn::new("c1", "hello", Default::default());
     addon.metadata.uid = Some("u".into());
@@ -101,14 +101,14 @@ pub(super) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
 }
 
-/// A work as the cluster's agent has reported on it.
+/// A work with this status of condition `Applied`.
 pub(super) fn work(applied: Option<&'static str>) -> ManifestWork {
     let mut work = ManifestWork::new("c1", "addon-hello-deploy-0", Default::default());
     work.labels_mut().insert(labels::ADDON_NAME.into(), "hello".into());
     work.metadata.generation = Some(2);
     if let Some(status) = applied {
-        let finding = NewCondition { type_: "Applied", status, reason: "R", message: "its agent says so".into() };
-        work.status.get_or_insert_default().conditions = vec![finding.at(now(), Some(2))];
+        let condition = NewCondition { type_: "Applied", status, reason: "R", message: "reported by its agent".into() };
+        work.status.get_or_insert_default().conditions = vec![condition.at(now(), Some(2))];
     }
     work
 }

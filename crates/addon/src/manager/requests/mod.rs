@@ -97,7 +97,7 @@ async fn decide(
     let signer = &request.spec.signer_name;
     let registrations = agent.dyn_registrations(&on).await;
     let registrations = registrations
-        .map_err(|error| format!("the add-on could not tell its agent's identities: {}", chain(&*error)))?;
+        .map_err(|error| format!("the add-on could not determine its agent's identities: {}", chain(&*error)))?;
     let registration = registrations.iter().find(|one| one.signer_name() == signer);
     let registration = registration.ok_or_else(|| format!("the add-on has no registration with signer {signer}"))?;
     let requester = approval::requester(request);

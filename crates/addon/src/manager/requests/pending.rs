@@ -1,4 +1,4 @@
-//! The certificate requests of one add-on that nobody has decided about, by cluster: they are considered again when the
+//! The undecided certificate requests of one add-on, by cluster: they are considered again when the
 //! add-on changes there.
 
 use std::{

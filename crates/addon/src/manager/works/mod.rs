@@ -1,4 +1,4 @@
-//! The works that bring an add-on to a cluster: [`read`] checks what the author gives, [`pack`] puts it into works.
+//! The works that deploy an add-on to a cluster: [`read`] validates the author's manifests, [`pack`] puts them into works.
 
 mod pack;
 mod read;
@@ -37,7 +37,7 @@ pub(crate) fn applied(work: &ManifestWork) -> Option<&Condition> {
     is_current.then_some(applied)
 }
 
-/// Where works of an add-on go, and by what they are told from others there.
+/// Where works of an add-on go, and what distinguishes them from others there.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     namespace: String,
@@ -110,7 +110,7 @@ fn delete_option(orphaning_rules: Vec<OrphaningRule>) -> Option<DeleteOption> {
     })
 }
 
-/// As the API server completes it: otherwise the work would never be the same as what is wanted.
+/// With the API server's defaults: otherwise the stored work would never equal the desired one.
 fn with_defaults(mut config: ManifestConfigOption) -> ManifestConfigOption {
     config.feedback_scrape_type.get_or_insert(FeedbackScrapeType::Poll);
     if let Some(apply) = config.update_strategy.as_mut().and_then(|strategy| strategy.server_side_apply.as_mut()) {

@@ -23,19 +23,19 @@ pub(super) const BUDGET: usize = MAX_MANIFEST_BYTES / 10 * 8;
 /// What to do with a work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Make it.
+    /// Create it.
     Create(Box<ManifestWork>),
-    /// Change what differs.
+    /// Patch what differs.
     Update { old: Arc<ManifestWork>, new: Box<ManifestWork> },
-    /// Nothing: it is as it should be.
+    /// Leave it: it is up to date, or must not be written now.
     Keep(Arc<ManifestWork>),
-    /// Remove it.
+    /// Delete it.
     Delete(Arc<ManifestWork>),
-    /// Nothing until it is gone: it is being deleted, and holds objects that are wanted.
+    /// Wait until it is gone: it is being deleted, and holds desired objects.
     Wait(Arc<ManifestWork>),
 }
 
-/// What makes `known`, the add-on's works on a cluster, hold exactly these objects.
+/// The steps after which `known`, the add-on's works on a cluster, hold exactly these objects.
 pub(crate) fn steps(template: &WorkTemplate, items: Vec<Item>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
     let mut known: Vec<_> = known.iter().filter_map(|work| Some((template.number(work)?, work.clone()))).collect();
     known.sort_by_key(|(index, _)| *index);
@@ -57,10 +57,10 @@ fn keep(shards: &mut [Shard], items: Vec<Item>) -> Vec<Item> {
     let (mut moving, mut rest) = (Vec::new(), Vec::new());
     for item in items {
         let holders = || (0..shards.len()).filter(|index| shards[*index].holds(&item.id));
-        let live: Vec<_> = holders().filter(|index| !shards[*index].is_leaving()).collect();
+        let live: Vec<_> = holders().filter(|index| !shards[*index].is_deleting()).collect();
         match (&live[..], holders().next()) {
             ([], None) => rest.push(item),
-            ([], Some(leaving)) => shards[leaving].put(item),
+            ([], Some(deleting)) => shards[deleting].put(item),
             ([only], _) => shards[*only].put(item),
             _ => moving.push((live, item)),
         }
@@ -99,7 +99,7 @@ fn step(template: &WorkTemplate, shard: &Shard, homes: &Homes<'_>) -> Option<Ste
         new.spec.workload.manifests = shard.manifests(&BTreeMap::new());
         return Some(Step::Create(Box::new(new)));
     };
-    if shard.is_leaving() {
+    if shard.is_deleting() {
         return (!shard.is_empty()).then_some(Step::Wait(old));
     }
     let Some(copies) = homes.copies(shard) else { return Some(Step::Keep(old)) };

@@ -1,4 +1,4 @@
-//! Checking what an author gives: is each an object, has it a name, can a work hold it.
+//! Validates the author's manifests: each must be an object, have a name, and fit into a work.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use ocm_api::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// An object that is fit for a work.
+/// A valid object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Item {
     /// Which object.
     pub(crate) id: Id,
     /// Its place among the author's manifests.
     pub(crate) position: usize,
-    /// All of it.
+    /// The object.
     pub(crate) manifest: Manifest,
     /// How many bytes it takes.
     pub(crate) size: usize,
-    /// Whether it stays on the cluster when the add-on goes.
+    /// Whether it stays on the cluster when the add-on is deleted.
     orphan: bool,
 }
 
-/// Names an object. Two versions of a kind are one object.
+/// Identifies an object. Two versions of a kind are the same object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     group: String,
@@ -63,7 +63,7 @@ pub(crate) enum ManifestError {
     },
     #[error("manifest {position} ({what}) has no {field}: every manifest needs apiVersion, kind and metadata.name")]
     Missing { position: usize, what: String, field: &'static str },
-    #[error("{0} is there twice")]
+    #[error("{0} is listed twice")]
     Twice(Id),
     #[error("{id} takes {size} bytes, and a work holds at most {MAX_MANIFEST_BYTES}")]
     TooBig { id: Id, size: usize },
@@ -134,8 +134,8 @@ fn is_hook(value: &Value, id: &Id) -> bool {
     can_run && (marked("/metadata/annotations") || marked("/metadata/labels"))
 }
 
-/// API servers take the metadata of what is inside a work for that of an object, and drop what is empty and what they do
-/// not know. Without that the work would never be the same as what is wanted. What is no metadata they refuse.
+/// API servers read the metadata of a work's objects as that of any object: they drop fields that are empty or unknown, and
+/// refuse what is not metadata. Without the same here, the stored work would never equal the desired one.
 fn settle_metadata(value: &mut Value) {
     let Some(metadata) = value.get_mut("metadata") else { return };
     if let Ok(known) = ObjectMeta::deserialize(&*metadata)
@@ -169,7 +169,7 @@ fn kind_of_json(value: &Value) -> &'static str {
 }
 
 impl Item {
-    /// What leaves the object behind when its work goes, if it is to stay.
+    /// The rule that keeps the object when its work is deleted, if it is to stay.
     pub(super) fn orphaning_rule(&self) -> Option<OrphaningRule> {
         if !self.orphan {
             return None;
@@ -181,7 +181,7 @@ impl Item {
 
 /// The resource of a kind, as it is most likely called.
 fn resource_of(kind: &str) -> String {
-    // kube looks at the letter before the last one, and takes it for granted.
+    // kube's own pluralization indexes the letter before the last one.
     match kind.len() {
         0 | 1 => format!("{}s", kind.to_ascii_lowercase()),
         _ => ApiResource::from_gvk(&GroupVersionKind::gvk("", "", kind)).plural,

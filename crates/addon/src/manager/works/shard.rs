@@ -44,7 +44,7 @@ impl Shard {
         Self { stored, old: Some(work), ..Self::new(name) }
     }
 
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(super) fn is_deleting(&self) -> bool {
         self.old.as_ref().is_some_and(|old| write::is_deleting(&**old))
     }
 
@@ -70,7 +70,7 @@ impl Shard {
     }
 
     pub(super) fn room(&self) -> usize {
-        if self.is_leaving() || self.is_closed { 0 } else { BUDGET.saturating_sub(self.used) }
+        if self.is_deleting() || self.is_closed { 0 } else { BUDGET.saturating_sub(self.used) }
     }
 
     pub(super) fn put(&mut self, item: Item) {
@@ -81,7 +81,7 @@ impl Shard {
     /// Takes the biggest objects out of a work that cannot hold all it is to hold.
     pub(super) fn take_overflow(&mut self) -> Vec<Item> {
         let mut taken = Vec::new();
-        if self.is_leaving() || self.used <= MAX_MANIFEST_BYTES {
+        if self.is_deleting() || self.used <= MAX_MANIFEST_BYTES {
             return taken;
         }
         let mut by_size: Vec<_> =

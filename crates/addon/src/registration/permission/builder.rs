@@ -34,13 +34,13 @@ pub struct PermissionBuilder {
 #[derive(Clone, Debug)]
 struct Binding {
     name: String,
-    /// Of a Role of the binding's name; without, it is somebody else's ClusterRole that is bound.
+    /// Of a Role of the binding's name; `None` if an existing ClusterRole is bound.
     rules: Option<Vec<PolicyRule>>,
     role: RoleRef,
 }
 
 impl PermissionBuilder {
-    /// No rights.
+    /// No permissions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -68,8 +68,8 @@ impl PermissionBuilder {
         self
     }
 
-    /// Makes a RoleBinding `name` in the cluster's namespace that gives the agent what a ClusterRole, which is there,
-    /// grants; only in that namespace.
+    /// Makes a RoleBinding `name` in the cluster's namespace that grants the agent an existing ClusterRole in that namespace
+    /// only.
     #[doc(alias("BindKubeClientClusterRole", "BindClusterRoleToUser"))]
     #[must_use]
     pub fn bind_cluster_role(mut self, name: impl Into<String>, cluster_role: &str) -> Self {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_and_its_binding_are_in_the_clusters_namespace_and_go_with_the_add_on() {
+    fn a_role_and_its_binding_are_in_the_clusters_namespace_and_owned_by_the_add_on() {
         let rule = PermissionBuilder::rule("", &["configmaps"], &["get"]);
         let objects = objects(&PermissionBuilder::new().bind_role("r", vec![rule.clone()]));
         let (Some(role), binding) = &objects[0] else { panic!("no role") };

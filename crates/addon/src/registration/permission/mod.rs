@@ -20,21 +20,21 @@ use crate::{Installation, PermissionError};
 /// are deleted with it. The rules for calls of [`AgentAddon`](crate::AgentAddon) apply.
 #[doc(alias = "PermissionConfigFunc")]
 pub trait PermissionConfig: Send + Sync + 'static {
-    /// Sets the rights up, or finds that they are.
+    /// Sets the permissions up, unless they are.
     fn apply<'a>(&'a self, grant: &'a PermissionContext<'a>) -> BoxFuture<'a, Result<(), PermissionError>>;
 }
 
-/// Whom to give rights to, and where.
+/// Who gets permissions, and where.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct PermissionContext<'a> {
-    /// A client of the manager for the hub. It can only grant what the manager itself may do.
+    /// The manager's client of the hub. It can only grant permissions that the manager has itself.
     pub client: &'a Client,
     /// The add-on on the cluster.
     pub on: &'a Installation<'a>,
-    /// The agent's identity; `None` while nobody knows it.
+    /// The agent's identity at the hub's API server; `None` while it is not known, or if the agent has none.
     pub identity: Option<&'a Identity>,
-    /// Whether nothing is there yet, so that looking for it can be spared.
+    /// Whether nothing was applied yet, so that existing objects need not be read.
     pub(crate) is_first: bool,
 }
 
@@ -45,15 +45,15 @@ impl Debug for PermissionContext<'_> {
 }
 
 impl<'a> PermissionContext<'a> {
-    /// Rights for `identity`, for tests of an add-on's own code.
+    /// Permissions for `identity`, for tests of an add-on's own code.
     #[must_use]
     pub fn new(client: &'a Client, on: &'a Installation<'a>, identity: Option<&'a Identity>) -> Self {
         Self { client, on, identity, is_first: false }
     }
 
-    /// The identity as subjects of a binding in the cluster's namespace: the user, and the groups that this cluster's
-    /// agents alone are in. The group of the add-on's agents on all clusters is left out, or an agent could read what is
-    /// in the namespaces of other clusters.
+    /// The identity as subjects of a binding in the cluster's namespace: the user, and the groups of which only agents of
+    /// this cluster are members. The group of the add-on's agents on all clusters is left out, or an agent could read the
+    /// namespaces of other clusters.
     ///
     /// # Errors
     /// [`PermissionError::SubjectNotReady`].

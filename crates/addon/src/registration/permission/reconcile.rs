@@ -51,7 +51,7 @@ pub(super) async fn reconcile(grant: &PermissionContext<'_>, pairs: &[Pair]) -> 
     let mut outcome = existing.prune(grant, pairs).await;
     for (role, binding) in pairs {
         let written = async {
-            // Never bind a Role that is not ours: nobody knows what it grants.
+            // Never bind a Role that is not the add-on's own: it may grant anything.
             if let Some(role) = role {
                 ensure(grant, role, &existing.roles).await?;
             }

@@ -30,7 +30,7 @@ fn a_new_add_on_gets_its_identity_and_its_work_at_once() {
 }
 
 #[test]
-fn before_the_hub_has_taken_it_on_nothing_happens() {
+fn before_the_hub_owns_it_nothing_happens() {
     let mut unowned = observed().with_addon(|addon| addon.metadata.owner_references = None);
     unowned.registrations = None;
     let nothing = Plan { finalizers: None, registration: Registering::Nothing, deploy: Deploy::Nothing };
@@ -42,10 +42,10 @@ fn before_the_hub_has_taken_it_on_nothing_happens() {
 
 #[test]
 fn an_add_on_that_was_registered_earlier_keeps_being_deployed_without_its_owner() {
-    let finding = NewCondition::is_false("RegistrationApplied", "R", "");
+    let condition = NewCondition::is_false("RegistrationApplied", "R", "");
     let orphan = observed()
         .with_addon(|addon| addon.metadata.owner_references = None)
-        .with_status(|status| status.conditions = vec![finding.at(now(), None)]);
+        .with_status(|status| status.conditions = vec![condition.at(now(), None)]);
     assert!(matches!(plan(&orphan).deploy, Deploy::Works(_)));
 }
 
@@ -80,16 +80,16 @@ fn identities_that_cannot_be_told_or_that_share_a_signer_are_refused_by_name() {
 }
 
 #[test]
-fn an_add_on_that_leaves_or_whose_cluster_leaves_is_not_deployed() {
+fn an_add_on_that_is_being_deleted_or_whose_cluster_is_is_not_deployed() {
     assert_eq!(plan(&observed().deleting()).deploy, Deploy::Nothing);
     assert_eq!(plan(&observed().deleting()).registration, Registering::Nothing);
-    let mut leaving = observed();
-    Arc::make_mut(&mut leaving.cluster).metadata.deletion_timestamp = Some(Time(now()));
-    assert_eq!(plan(&leaving).deploy, Deploy::Nothing);
+    let mut deleting = observed();
+    Arc::make_mut(&mut deleting.cluster).metadata.deletion_timestamp = Some(Time(now()));
+    assert_eq!(plan(&deleting).deploy, Deploy::Nothing);
 }
 
 #[test]
-fn an_error_of_the_author_and_a_bad_manifest_are_told_by_name_and_nothing_is_written() {
+fn an_error_of_the_author_and_an_invalid_manifest_are_reported_and_nothing_is_written() {
     let mut failed = observed();
     failed.manifests = Some(Err("no licence".into()));
     assert!(refusal(&failed).contains("for cluster c1: no licence"), "{}", refusal(&failed));
@@ -165,10 +165,10 @@ fn a_finalizer_of_a_manager_that_let_the_agent_run_elsewhere_is_named_when_it_ho
     for finalizer in HOSTING {
         let held =
             |observed: Observed| observed.with_addon(|addon| addon.metadata.finalizers = Some(vec![finalizer.into()]));
-        let mut leaving = held(observed().deleting());
-        leaving.manifests = None;
-        assert!(refusal(&leaving).contains(finalizer));
-        assert_eq!(plan(&leaving).finalizers, None);
+        let mut deleting = held(observed().deleting());
+        deleting.manifests = None;
+        assert!(refusal(&deleting).contains(finalizer));
+        assert_eq!(plan(&deleting).finalizers, None);
         assert!(matches!(plan(&held(observed())).deploy, Deploy::Works(_)));
     }
 }
@@ -176,9 +176,9 @@ fn a_finalizer_of_a_manager_that_let_the_agent_run_elsewhere_is_named_when_it_ho
 #[test]
 fn what_a_work_that_is_being_deleted_holds_is_waited_for() {
     let mut waiting = observed();
-    let mut leaving = work(None);
-    leaving.metadata.deletion_timestamp = Some(Time(now()));
-    leaving.spec.workload.manifests = vec![config_map("a").into()];
-    waiting.works = vec![Arc::new(leaving)];
+    let mut deleting = work(None);
+    deleting.metadata.deletion_timestamp = Some(Time(now()));
+    deleting.spec.workload.manifests = vec![config_map("a").into()];
+    waiting.works = vec![Arc::new(deleting)];
     assert_eq!(plan(&waiting).deploy, Deploy::Works(vec![Step::Wait(waiting.works[0].clone())]));
 }

@@ -44,21 +44,21 @@ fn the_health_check_is_the_add_ons_own_where_it_says_so() {
 }
 
 #[test]
-fn when_nothing_came_of_it_nothing_is_said() {
+fn without_an_outcome_the_status_stays() {
     let observed = observed();
     assert_eq!(with_status(&observed, Applied::default(), now()), *observed.addon);
 }
 
 #[test]
 fn the_works_decide_whether_the_manifests_are_applied() {
-    let said = |works| manifest_applied(&observed(), deployed(works)).map(|(status, reason, _)| (status, reason));
+    let reported = |works| manifest_applied(&observed(), deployed(works)).map(|(status, reason, _)| (status, reason));
     let is = |status: &str, reason: &str| Some((status.to_owned(), reason.to_owned()));
-    assert_eq!(said(vec![]), is("True", "AddonManifestApplied"));
-    assert_eq!(said(vec![work(Some("True")), work(Some("True"))]), is("True", "AddonManifestApplied"));
-    assert_eq!(said(vec![work(Some("True")), work(Some("False"))]), is("False", "AddonManifestAppliedFailed"));
-    assert_eq!(said(vec![work(Some("True")), work(None)]), None);
+    assert_eq!(reported(vec![]), is("True", "AddonManifestApplied"));
+    assert_eq!(reported(vec![work(Some("True")), work(Some("True"))]), is("True", "AddonManifestApplied"));
+    assert_eq!(reported(vec![work(Some("True")), work(Some("False"))]), is("False", "AddonManifestAppliedFailed"));
+    assert_eq!(reported(vec![work(Some("True")), work(None)]), None);
     let message = manifest_applied(&observed(), deployed(vec![work(Some("False"))])).unwrap().2;
-    assert!(message.contains("addon-hello-deploy-0") && message.ends_with("its agent says so"), "{message}");
+    assert!(message.contains("addon-hello-deploy-0") && message.ends_with("reported by its agent"), "{message}");
 }
 
 #[test]
@@ -70,30 +70,30 @@ fn what_was_said_of_a_former_version_of_a_work_does_not_count() {
 
 #[test]
 fn a_failure_is_forgotten_while_the_agent_looks_again_and_a_success_is_not() {
-    let said =
-        |finding: NewCondition| observed().with_status(|status| status.conditions = vec![finding.at(now(), None)]);
-    let failed = said(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, "x"));
+    let reported =
+        |condition: NewCondition| observed().with_status(|status| status.conditions = vec![condition.at(now(), None)]);
+    let failed = reported(NewCondition::is_false(MANIFEST_APPLIED, MANIFEST_WORK_APPLY_FAILED, "x"));
     assert_eq!(manifest_applied(&failed, deployed(vec![work(None)])), None);
-    let applied = said(NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "x"));
+    let applied = reported(NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "x"));
     assert!(manifest_applied(&applied, deployed(vec![work(None)])).is_some());
 }
 
 #[test]
-fn what_cannot_be_deployed_says_why_and_another_cause_is_news() {
+fn what_cannot_be_deployed_is_reported_and_another_cause_is_reported_too() {
     let failed = |cause: &str| Applied { deployed: Deployed::Failed(cause.into()), ..Applied::default() };
     let first = with_status(&observed(), failed("one"), now());
     let mut again = observed();
     again.addon = std::sync::Arc::new(first);
-    let said = manifest_applied(&again, failed("two")).unwrap();
-    assert_eq!(said, ("False".into(), "ManifestWorkApplyFailed".into(), "two".into()));
+    let reported = manifest_applied(&again, failed("two")).unwrap();
+    assert_eq!(reported, ("False".into(), "ManifestWorkApplyFailed".into(), "two".into()));
 }
 
 #[test]
-fn another_wording_of_a_success_is_no_news() {
-    let said = observed().with_status(|status| {
+fn another_message_of_a_success_is_not_written() {
+    let reported = observed().with_status(|status| {
         status.health_check.mode = Some(HealthCheckMode::Lease);
-        let theirs = NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "their words");
+        let theirs = NewCondition::is_true(MANIFEST_APPLIED, MANIFEST_APPLIED_REASON, "their message");
         status.conditions = vec![theirs.at(now(), None)];
     });
-    assert_eq!(with_status(&said, deployed(vec![work(Some("True"))]), now()), *said.addon);
+    assert_eq!(with_status(&reported, deployed(vec![work(Some("True"))]), now()), *reported.addon);
 }

@@ -23,7 +23,7 @@ fn plan(objects: Vec<Value>, known: &[Arc<ManifestWork>]) -> Vec<Step> {
     steps(&WorkTemplate::new(&addon, &[], &items), items, known)
 }
 
-/// What is there after the steps.
+/// The works after the steps.
 fn done(steps: Vec<Step>) -> Vec<Arc<ManifestWork>> {
     let after = |step| match step {
         Step::Create(work) | Step::Update { new: work, .. } => Some(Arc::new(*work)),
@@ -118,19 +118,19 @@ fn works_of_other_names_are_left_alone() {
 fn what_a_work_that_is_being_deleted_holds_waits_its_name_is_taken_and_the_rest_goes_on() {
     let half = BUDGET / 2 + 60;
     let works = done(plan(vec![object("a", half + 1), object("b", half)], &[]));
-    let mut leaving = ManifestWork::clone(&works[0]);
-    leaving.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-    let known = [Arc::new(leaving), works[1].clone()];
-    let wanted = |a: bool| {
+    let mut deleting = ManifestWork::clone(&works[0]);
+    deleting.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let known = [Arc::new(deleting), works[1].clone()];
+    let desired = |a: bool| {
         let rest = [object("b", half), object("c", half), object("d", half)];
         [object("a", half + 1)].into_iter().filter(|_| a).chain(rest).collect()
     };
-    let steps = plan(wanted(true), &known);
+    let steps = plan(desired(true), &known);
     assert!(steps.contains(&Step::Wait(known[0].clone())) && steps.contains(&Step::Keep(works[1].clone())));
     let expected_new = expected(&[(2, &["c"]), (3, &["d"])]);
     assert_eq!(contents(&done(steps))[2..], expected_new);
-    let steps = plan(wanted(false), &known);
-    assert!(!steps.iter().any(|step| matches!(step, Step::Wait(_))), "nothing in it is wanted");
+    let steps = plan(desired(false), &known);
+    assert!(!steps.iter().any(|step| matches!(step, Step::Wait(_))), "nothing in it is desired");
     assert_eq!(contents(&done(steps))[1..], expected_new);
 }
 

@@ -28,10 +28,10 @@ fn what_is_no_object_with_version_kind_and_name_is_refused_by_its_place() {
 
 #[test]
 fn the_same_object_twice_is_refused_also_in_two_versions() {
-    assert_eq!(errors(&[object("a"), object("b"), object("a")]), "ConfigMap n/a is there twice");
+    assert_eq!(errors(&[object("a"), object("b"), object("a")]), "ConfigMap n/a is listed twice");
     let version =
         |version: &str| json!({"apiVersion": format!("x.io/{version}"), "kind": "X", "metadata": {"name": "a"}});
-    assert_eq!(errors(&[version("v1"), version("v2")]), "X a is there twice");
+    assert_eq!(errors(&[version("v1"), version("v2")]), "X a is listed twice");
 }
 
 #[test]
