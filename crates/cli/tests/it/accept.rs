@@ -77,7 +77,7 @@ async fn two_agents_for_one_cluster_are_refused_until_the_user_names_one() -> Re
 
 #[tokio::test]
 async fn without_a_request_the_command_fails_and_does_not_say_that_the_cluster_joined() -> Result<()> {
-    let (hub, cluster) = (hub().await?, unique("silent"));
+    let (hub, cluster) = (hub().await?, unique("no-request"));
     register(&bootstrap_client(hub).await?, &cluster).await?;
     let ended = run(hub, &["accept", "--clusters", &cluster])?;
     ended.assert_failed_with(&[&format!("no csr is approved yet for cluster {cluster}"), "--wait"]);
