@@ -1,4 +1,4 @@
-//! What the manager on the hub brings to a cluster, and what the agent there may do on the hub.
+//! What the manager on the hub deploys to a cluster, and what the agent there may do on the hub.
 
 use ocm_addon::{
     AddonError, AgentAddon, AgentAddonOptions, Installation, Manifest, PermissionBuilder, Registration, manifests,
@@ -48,7 +48,7 @@ impl AgentAddon for Helloworld {
     }
 
     async fn manifests(&self, on: &Installation<'_>) -> Result<Vec<Manifest>, AddonError> {
-        // In its own namespace the agent keeps its copies, renews its lease, and may do nothing more.
+        // In its own namespace the agent keeps its copies and renews its lease; it may do nothing else.
         let verbs = ["get", "list", "watch", "create", "patch", "delete"];
         let rules = vec![PermissionBuilder::rule("", &["configmaps"], &verbs)];
         let mut objects = vec![deployment(&self.image, on).into()];

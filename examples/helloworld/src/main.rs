@@ -1,7 +1,7 @@
 //! helloworld: an add-on to learn from.
 //!
 //! Its agent copies the ConfigMaps of a cluster's namespace on the hub into its own namespace on the managed cluster: they
-//! are created, follow updates, and go when they go.
+//! are created, updated and deleted with their originals.
 //!
 //! `helloworld manager` runs on the hub ([`addon`]), `helloworld agent` on each managed cluster ([`sync`]).
 
@@ -17,7 +17,7 @@ use ocm_addon::command::{AgentArgs, ManagerArgs};
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 enum Helloworld {
-    /// Run on the hub: deploy the agent to clusters, and let it in
+    /// Run on the hub: deploy the agent to clusters, and give it an identity
     Manager(ManagerArgs),
     /// Run on a managed cluster: copy ConfigMaps
     Agent(AgentArgs),

@@ -1,7 +1,7 @@
 //! The agent: copies the ConfigMaps of its cluster's namespace on the hub.
 //!
-//! Copies carry a label, and only what carries it is ever written or deleted. They are owned by the agent's service account,
-//! so that they go with the add-on; so does the agent's lease.
+//! Copies carry a label, and only objects with that label are written or deleted. The agent's service account owns them and
+//! the agent's lease, so that they are deleted with the add-on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,18 +18,18 @@ use ocm_addon::{
 };
 use tracing::{info, warn};
 
-/// On every copy.
+/// Label of every copy.
 const COPY: &str = "synced-from-hub";
-/// In every namespace of every cluster, and each its own.
+/// Exists in every namespace of every cluster, with contents of its own.
 const OF_KUBERNETES: &str = "kube-root-ca.crt";
 
-/// How soon it is looked whether a ConfigMap that is no copy is still in the way of one.
-const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
+/// How soon a copy is tried again whose name a ConfigMap of somebody else has.
+const RETRY: Duration = Duration::from_secs(10 * 60);
 
 /// Runs the agent until it is asked to end.
 pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
     agent.lease_updater().spawn(&agent.context);
-    if let Err(error) = look_for_addon(&agent).await {
+    if let Err(error) = check_addon(&agent).await {
         warn!(error = %chain(&error), "cannot ask the hub for the add-on; its informers try again");
     }
     let hub = Informers::new(agent.hub.clone(), agent.context.clone());
@@ -51,7 +51,7 @@ pub(crate) async fn run(agent: Agent) -> Result<(), AddonError> {
     Ok(())
 }
 
-async fn look_for_addon(agent: &Agent) -> Result<(), Error> {
+async fn check_addon(agent: &Agent) -> Result<(), Error> {
     let api: Api<ManagedClusterAddOn> = Api::namespaced(agent.hub.clone(), &agent.cluster);
     if write::get(&api, &agent.addon).await?.is_none() {
         let (addon, cluster) = (&agent.addon, &agent.cluster);
@@ -112,7 +112,7 @@ impl Controller for Copying {
     async fn observe(&self, name: &String) -> Result<Option<Observed>, Error> {
         let addon = self.addons.get(&ObjectKey::new(&*self.place.cluster, &*self.place.addon));
         if addon.is_none_or(|addon| write::is_deleting(&*addon)) {
-            // The add-on leaves, and takes the copies with it.
+            // The copies are deleted with the add-on.
             return Ok(None);
         }
         let original = self.originals.get(&ObjectKey::new(&*self.place.cluster, name));
@@ -137,8 +137,8 @@ impl Controller for Copying {
             Plan::Nothing => None,
             Plan::Create(new) => match self.create(&new).await? {
                 Some(copy) => Some(copy),
-                // No watch tells when it goes.
-                None => return Ok(Requeue::After(LOOK_AGAIN)),
+                // No event reports its deletion.
+                None => return Ok(Requeue::After(RETRY)),
             },
             Plan::Update { old, new } => write::patch(&self.api, &*old, &*new).await?,
             Plan::Delete(copy) => {
@@ -160,7 +160,7 @@ impl Controller for Copying {
 }
 
 impl Copying {
-    /// Makes a copy; `None` where somebody else has a ConfigMap of that name.
+    /// Creates a copy; `None` if somebody else has a ConfigMap of that name.
     async fn create(&self, new: &ConfigMap) -> Result<Option<ConfigMap>, Error> {
         let error = match write::create(&self.api, new).await {
             Ok(created) => return Ok(Some(created)),
@@ -169,14 +169,14 @@ impl Copying {
         };
         match write::get(&self.api, &new.name_any()).await? {
             Some(known) if known.labels().contains_key(COPY) => Err(error),
-            // Somebody has taken the label away, so that the watch does not bring it any more.
+            // Somebody removed the label, so the informer lacks it.
             Some(known) if self.place.owns(&known) => {
                 let mut ours = copied(new, known.clone());
                 ours.labels_mut().insert(COPY.into(), String::new());
                 Ok(Some(write::patch(&self.api, &known, &ours).await?.unwrap_or(ours)))
             }
             Some(_) => {
-                warn!(name = new.name_any(), "not copied: a ConfigMap of that name is here and is no copy");
+                warn!(name = new.name_any(), "not copied: a ConfigMap of that name exists and is not a copy");
                 Ok(None)
             }
             None => Err(error),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_in_the_agents_namespace_says_that_it_is_one_and_goes_with_the_agent() {
+    fn a_copy_is_in_the_agents_namespace_labelled_and_owned_by_the_agent() {
         let copy = copy_of("x");
         assert_eq!((copy.name_any().as_str(), copy.namespace().as_deref()), ("a", Some("default")));
         assert!(copy.labels().contains_key("synced-from-hub"));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_follows_its_original_and_goes_when_it_goes() {
+    fn a_copy_follows_its_original_and_is_deleted_with_it() {
         assert_eq!(plan(Some(original("x")), Some(copy_of("x"))), Plan::Nothing);
         let changed = plan(Some(original("y")), Some(copy_of("x")));
         assert!(matches!(changed, Plan::Update { new, .. } if new.data == original("y").data));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_has_in_every_namespace_is_not_copied() {
+    fn the_config_map_that_kubernetes_creates_in_every_namespace_is_not_copied() {
         let mut own = ConfigMap::clone(&original("x"));
         own.metadata.name = Some("kube-root-ca.crt".into());
         assert_eq!(name(Change::Added(&Arc::new(own))), None);
