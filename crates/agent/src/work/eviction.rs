@@ -171,6 +171,8 @@ impl Controller for Eviction {
         }
         match plan {
             Plan::Wait { left, .. } => Ok(Requeue::After(left)),
+            // The work exists and is not in the cache, since it cannot be read: the watch will not report its deletion.
+            Plan::Keep if !observed.has_work && observed.grace < NEVER => Ok(Requeue::After(observed.grace)),
             Plan::Adopt | Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
         }
     }
@@ -255,5 +257,17 @@ mod tests {
     async fn a_record_of_another_hub_is_evicted_without_a_request_to_this_one() {
         let (plan, asked) = evicted((500, Value::Null), false).await;
         assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
+    }
+
+    #[tokio::test]
+    async fn a_record_whose_work_cannot_be_read_is_checked_again() {
+        let eviction = Eviction::new(shared(&Mock::default(), &Mock::default()).await);
+        let mut record = AppliedManifestWork::default();
+        record.metadata.name = Some("hub-w".into());
+        let observed = |has_work, grace| Observed { record: Arc::new(record.clone()), has_work, adopts: false, grace };
+        let report = async |observed| eviction.report(&observed, Plan::Keep, at(0)).await.unwrap();
+        assert_eq!(report(observed(false, HOUR)).await, Requeue::After(HOUR));
+        assert_eq!(report(observed(true, HOUR)).await, Requeue::OnChange);
+        assert_eq!(report(observed(false, NEVER)).await, Requeue::OnChange);
     }
 }

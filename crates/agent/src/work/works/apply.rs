@@ -80,7 +80,7 @@ async fn delete(
     let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uid).await });
     let failures: Vec<_> = releases.buffered(AT_A_TIME).filter_map(|released| async { released.err() }).collect().await;
     if !failures.is_empty() {
-        warn!(?failures, "not all objects that are to stay could be released, retrying");
+        warn!(?failures, "the owner reference could not be removed from all objects that stay, retrying");
         let condition = status::deleting(&failures);
         return Ok(Report::Condition { condition, requeue: Retry::BackOff.requeue(&controller.shared.settings) });
     }
