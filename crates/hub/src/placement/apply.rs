@@ -1,4 +1,4 @@
-//! Writes decisions, and tells of them in events.
+//! Writes decisions.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, ObjectKey, write};
 
-use super::{group::Wanted, plan::Step};
+use super::{group::DesiredDecision, plan::Step};
 use crate::error::{Error, Result};
 
-/// What was done to a decision.
+/// A write that has changed a decision.
 #[derive(Clone, Debug)]
-pub(super) enum Done {
-    /// It was made.
+pub(super) enum DecisionWrite {
+    /// It was created.
     Created(Arc<PlacementDecision>),
     /// Its list of clusters was written.
     Listed(Arc<PlacementDecision>),
@@ -32,64 +32,69 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Takes one step; `done` grows by what was done, be it less than the whole step.
-    pub(super) async fn take(&self, step: &Step, done: &mut Vec<Done>) -> Result<()> {
+    /// Carries out one step. `writes` gets every write that succeeds, also when the step as a whole fails.
+    pub(super) async fn write(&self, step: &Step, writes: &mut Vec<DecisionWrite>) -> Result<()> {
         match step {
-            Step::Create(wanted) => self.create(wanted, done).await,
-            Step::List(wanted) => self.list(&self.find(&wanted.name)?, wanted, done).await,
-            Step::Label(wanted) => self.label(&self.find(&wanted.name)?, wanted).await,
-            Step::Delete(name) => self.delete(name, done).await,
+            Step::Create(desired) => self.create(desired, writes).await,
+            Step::List(desired) => self.list(&self.find(&desired.name)?, desired, writes).await,
+            Step::Label(desired) => self.label(&self.find(&desired.name)?, desired).await,
+            Step::Delete(name) => self.delete(name, writes).await,
         }
     }
 
-    async fn create(&self, wanted: &Wanted, done: &mut Vec<Done>) -> Result<()> {
-        let created = write::create(&self.api, &decision(self.placement, wanted)).await?;
+    async fn create(&self, desired: &DesiredDecision, writes: &mut Vec<DecisionWrite>) -> Result<()> {
+        let created = write::create(&self.api, &decision(self.placement, desired)).await?;
         self.cache.record_write(created.clone());
-        done.push(Done::Created(Arc::new(created.clone())));
-        self.list(&created, wanted, done).await
+        writes.push(DecisionWrite::Created(Arc::new(created.clone())));
+        self.list(&created, desired, writes).await
     }
 
-    async fn list(&self, old: &PlacementDecision, wanted: &Wanted, done: &mut Vec<Done>) -> Result<()> {
+    async fn list(
+        &self,
+        old: &PlacementDecision,
+        desired: &DesiredDecision,
+        writes: &mut Vec<DecisionWrite>,
+    ) -> Result<()> {
         let mut new = old.clone();
         let decide = |name: &str| ClusterDecision { cluster_name: name.into(), ..ClusterDecision::default() };
-        let decisions: Vec<_> = wanted.clusters.iter().map(|name| decide(name)).collect();
+        let decisions: Vec<_> = desired.clusters.iter().map(|name| decide(name)).collect();
         if decisions.is_empty() && old.status.is_none() {
             return Ok(());
         }
         new.status = Some(PlacementDecisionStatus { decisions });
         if let Some(written) = write::patch_status(&self.api, old, &new).await? {
             self.cache.record_write(written.clone());
-            done.push(Done::Listed(Arc::new(written)));
+            writes.push(DecisionWrite::Listed(Arc::new(written)));
         }
         Ok(())
     }
 
-    async fn label(&self, old: &PlacementDecision, wanted: &Wanted) -> Result<()> {
+    async fn label(&self, old: &PlacementDecision, desired: &DesiredDecision) -> Result<()> {
         let mut new = old.clone();
-        new.labels_mut().extend(labels(&self.placement.name_any(), wanted));
+        new.labels_mut().extend(labels(&self.placement.name_any(), desired));
         if let Some(written) = write::patch(&self.api, old, &new).await? {
             self.cache.record_write(written);
         }
         Ok(())
     }
 
-    async fn delete(&self, name: &str, done: &mut Vec<Done>) -> Result<()> {
-        let there = self.cache.get(&self.key(name));
-        let Some(decision) = there.filter(|decision| !write::is_deleting(decision.as_ref())) else { return Ok(()) };
+    async fn delete(&self, name: &str, writes: &mut Vec<DecisionWrite>) -> Result<()> {
+        let found = self.cache.get(&self.key(name));
+        let Some(decision) = found.filter(|decision| !write::is_deleting(decision.as_ref())) else { return Ok(()) };
         write::delete(&self.api, decision.as_ref()).await?;
-        // One that somebody's finalizer holds may be wanted again before it is gone.
+        // One that a finalizer keeps may be desired again before it is deleted.
         if decision.finalizers().is_empty() {
             self.cache.record_delete(&decision);
         }
-        done.push(Done::Deleted(decision));
+        writes.push(DecisionWrite::Deleted(decision));
         Ok(())
     }
 
-    /// The decision as last seen. One that has gone meanwhile is a reason to decide again.
+    /// The decision as last seen. If it was deleted meanwhile, the placement is planned again.
     fn find(&self, name: &str) -> Result<PlacementDecision> {
         let key = self.key(name);
-        let gone = || Error::Stale { noun: format!("PlacementDecision {key}") };
-        self.cache.get(&key).map(|decision| PlacementDecision::clone(&decision)).ok_or_else(gone)
+        let stale = || Error::Stale { noun: format!("PlacementDecision {key}") };
+        self.cache.get(&key).map(|decision| PlacementDecision::clone(&decision)).ok_or_else(stale)
     }
 
     fn key(&self, name: &str) -> ObjectKey {
@@ -97,17 +102,17 @@ impl Writer<'_> {
     }
 }
 
-pub(super) fn labels(placement: &str, wanted: &Wanted) -> [(String, String); 3] {
-    [(PLACEMENT, placement), (DECISION_GROUP_NAME, &wanted.group), (DECISION_GROUP_INDEX, &wanted.index)]
+pub(super) fn labels(placement: &str, desired: &DesiredDecision) -> [(String, String); 3] {
+    [(PLACEMENT, placement), (DECISION_GROUP_NAME, &desired.group), (DECISION_GROUP_INDEX, &desired.index)]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
 }
 
-/// A decision as it is made: its clusters are written next.
-fn decision(placement: &Placement, wanted: &Wanted) -> PlacementDecision {
+/// A decision as it is created. Its clusters are in the status, which is written next.
+fn decision(placement: &Placement, desired: &DesiredDecision) -> PlacementDecision {
     let metadata = ObjectMeta {
-        name: Some(wanted.name.clone()),
+        name: Some(desired.name.clone()),
         namespace: placement.namespace(),
-        labels: Some(labels(&placement.name_any(), wanted).into()),
+        labels: Some(labels(&placement.name_any(), desired).into()),
         owner_references: placement
             .controller_owner_ref(&())
             .map(|owner| vec![OwnerReference { block_owner_deletion: Some(true), ..owner }]),

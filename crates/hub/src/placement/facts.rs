@@ -1,4 +1,4 @@
-//! What placements look at of a cluster.
+//! The fields of a cluster that placements depend on.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,19 +16,19 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// Every cluster, by name.
 pub(crate) type Clusters = BTreeMap<Name, Arc<Cluster>>;
 
-/// What placements look at of a cluster. When this stays the same, so do all decisions.
+/// The fields of a cluster that placements depend on. As long as they do not change, no decision does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cluster {
     pub(crate) labels: Labels,
     pub(crate) claims: Labels,
     pub(crate) taints: Vec<Taint>,
     pub(crate) allocatable: Allocatable,
-    /// The sets it belongs to; none any more once it is being deleted.
+    /// The sets it belongs to; none once it is being deleted.
     pub(crate) sets: Vec<Name>,
-    pub(crate) is_leaving: bool,
+    pub(crate) is_deleting: bool,
 }
 
-/// How much of a resource pods may use; `None` of what the cluster says nothing of.
+/// How much of a resource pods may use; `None` if the cluster does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Allocatable {
     /// In cores.
@@ -38,7 +38,7 @@ pub(crate) struct Allocatable {
 }
 
 impl Cluster {
-    /// What a cluster says; its sets are for those to say who know them. `known` are the taints it had until `now`.
+    /// Reads a cluster, except its sets, which the index knows. `known` are the taints it had until `now`.
     pub(crate) fn of(cluster: &ManagedCluster, known: &[Taint], now: Timestamp) -> Self {
         let status = cluster.status.as_ref();
         let claims = status.iter().flat_map(|status| &status.cluster_claims);
@@ -48,7 +48,7 @@ impl Cluster {
             taints: cluster.spec.taints.iter().map(|taint| dated(taint, known, now)).collect(),
             allocatable: status.map(Allocatable::of).unwrap_or_default(),
             sets: Vec::new(),
-            is_leaving: write::is_deleting(cluster),
+            is_deleting: write::is_deleting(cluster),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Allocatable {
     }
 }
 
-/// Only what stands in both the capacity and the allocatable resources counts.
+/// Only resources in both the capacity and the allocatable resources count.
 fn amount(status: &ManagedClusterStatus, resource: &str) -> Option<f64> {
     parse(status.capacity.get(resource)?)?;
     parse(status.allocatable.get(resource)?)

@@ -21,8 +21,9 @@ const NOW: i64 = 1_800_000_000;
 
 /// All that is wrong with a placement.
 pub fn problems(placement: &Placement) -> Vec<String> {
-    let Rules { wanted, refusal, predicates, tolerations, weights, grouping, .. } = Rules::of(placement);
-    let wrong = [wanted.err(), refusal, predicates.err(), tolerations.err(), weights.err(), grouping.problem];
+    let Rules { number_of_clusters, refusal, predicates, tolerations, weights, grouping, .. } = Rules::of(placement);
+    let wrong =
+        [number_of_clusters.err(), refusal, predicates.err(), tolerations.err(), weights.err(), grouping.problem];
     wrong.into_iter().flatten().collect()
 }
 
@@ -41,6 +42,6 @@ pub fn decide(
         index.cluster(Change::Added(&Arc::new(cluster)), now);
     }
     index.placement(Change::Added(&placement));
-    let scene = index.scene(&key).filter(|scene| !scene.rules.is_off)?;
-    Some(plan(&Observed { placement, scene }, now).status)
+    let snapshot = index.snapshot(&key).filter(|snapshot| !snapshot.rules.is_ignored)?;
+    Some(plan(&Observed { placement, snapshot }, now).status)
 }

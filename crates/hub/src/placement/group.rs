@@ -1,10 +1,10 @@
-//! How the chosen clusters are split into groups, and these over decisions.
+//! Splits the selected clusters into groups, and groups into decisions.
 
 use ocm_api::{cluster::v1beta1::DecisionGroupStatus, components, limits::MAX_DECISIONS};
 
 use super::{facts::Name, rules::Grouping, schedule::Candidate};
 
-/// Chosen clusters that belong together.
+/// Selected clusters that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
     /// Empty for clusters that no named group takes.
@@ -14,7 +14,7 @@ pub(crate) struct Group {
 
 /// A PlacementDecision as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredDecision {
     pub(crate) name: String,
     pub(crate) group: String,
     /// Index of the group, as its label has it.
@@ -22,13 +22,13 @@ pub(crate) struct Wanted {
     pub(crate) clusters: Vec<Name>,
 }
 
-/// Splits the chosen clusters. There is always a group, be it empty.
+/// Splits the selected clusters. There is always at least one group, which may be empty.
 pub(crate) fn split(grouping: &Grouping, chosen: &[Candidate<'_>]) -> Vec<Group> {
     let size = grouping.size.of(chosen.len());
     let mut rest: Vec<Candidate<'_>> = chosen.to_vec();
     let mut groups = Vec::new();
     for rule in &grouping.rules {
-        let (taken, left) = rest.into_iter().partition(|one| rule.traits.are_of(one.facts));
+        let (taken, left) = rest.into_iter().partition(|one| rule.selector.matches(one.facts));
         rest = left;
         groups.extend(pieces(&rule.name, taken, size));
     }
@@ -47,33 +47,33 @@ fn pieces(name: &str, clusters: Vec<Candidate<'_>>, size: usize) -> Vec<Group> {
     names.chunks(size).map(|piece| Group { name: name.to_owned(), clusters: piece.to_vec() }).collect()
 }
 
-/// The decisions that list the groups, with as many clusters as each may have, and what the status says of each group.
-pub(crate) fn slice(placement: &str, groups: &[Group]) -> (Vec<Wanted>, Vec<DecisionGroupStatus>) {
-    let mut wanted: Vec<Wanted> = Vec::new();
-    let mut said = Vec::new();
+/// The decisions that list the groups, each with as many clusters as it may have, and the status of each group.
+pub(crate) fn slice(placement: &str, groups: &[Group]) -> (Vec<DesiredDecision>, Vec<DecisionGroupStatus>) {
+    let mut desired: Vec<DesiredDecision> = Vec::new();
+    let mut statuses = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        let first = wanted.len();
+        let first = desired.len();
         for clusters in slices(&group.clusters) {
-            let name = components::placement_decision_name(placement, wanted.len() + 1);
+            let name = components::placement_decision_name(placement, desired.len() + 1);
             let (group, index) = (group.name.clone(), index.to_string());
-            wanted.push(Wanted { name, group, index, clusters: clusters.to_vec() });
+            desired.push(DesiredDecision { name, group, index, clusters: clusters.to_vec() });
         }
-        said.push(DecisionGroupStatus {
+        statuses.push(DecisionGroupStatus {
             decision_group_index: count(index),
             decision_group_name: group.name.clone(),
-            decisions: wanted[first..].iter().map(|decision| decision.name.clone()).collect(),
+            decisions: desired[first..].iter().map(|decision| decision.name.clone()).collect(),
             clusters_count: count(group.clusters.len()),
         });
     }
-    (wanted, said)
+    (desired, statuses)
 }
 
-/// At least one, for a group without clusters has a decision too.
+/// At least one: a group without clusters has a decision too.
 fn slices(clusters: &[Name]) -> Vec<&[Name]> {
     if clusters.is_empty() { vec![clusters] } else { clusters.chunks(MAX_DECISIONS).collect() }
 }
 
-/// As the API has numbers.
+/// As a number of the API.
 pub(crate) fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
@@ -134,22 +134,22 @@ mod tests {
             Group { name: "canary".into(), clusters: names[..101].to_vec() },
             Group { name: String::new(), clusters: names[101..].to_vec() },
         ];
-        let (wanted, said) = slice("p", &groups);
+        let (desired, statuses) = slice("p", &groups);
         let seen: Vec<_> =
-            wanted.iter().map(|one| (&*one.name, &*one.group, &*one.index, one.clusters.len())).collect();
+            desired.iter().map(|one| (&*one.name, &*one.group, &*one.index, one.clusters.len())).collect();
         assert_eq!(
             seen,
             [("p-decision-1", "canary", "0", 100), ("p-decision-2", "canary", "0", 1), ("p-decision-3", "", "1", 100)]
         );
-        assert_eq!(said[0].decisions, ["p-decision-1", "p-decision-2"]);
-        assert_eq!((said[0].clusters_count, said[1].clusters_count), (101, 100));
-        assert_eq!((said[1].decision_group_index, &*said[1].decision_group_name), (1, ""));
+        assert_eq!(statuses[0].decisions, ["p-decision-1", "p-decision-2"]);
+        assert_eq!((statuses[0].clusters_count, statuses[1].clusters_count), (101, 100));
+        assert_eq!((statuses[1].decision_group_index, &*statuses[1].decision_group_name), (1, ""));
     }
 
     #[test]
     fn a_group_without_clusters_has_a_decision_without_clusters() {
-        let (wanted, said) = slice("p", &[Group::default()]);
-        assert_eq!((wanted.len(), wanted[0].clusters.len(), said[0].clusters_count), (1, 0, 0));
-        assert_eq!(said[0].decisions, ["p-decision-1"]);
+        let (desired, statuses) = slice("p", &[Group::default()]);
+        assert_eq!((desired.len(), desired[0].clusters.len(), statuses[0].clusters_count), (1, 0, 0));
+        assert_eq!(statuses[0].decisions, ["p-decision-1"]);
     }
 }

@@ -1,19 +1,19 @@
-//! Placement: chooses clusters, and writes the choice into PlacementDecisions.
+//! Placement: selects clusters, and writes them into PlacementDecisions.
 //!
-//! How the data flows: watches keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
-//! says which placements a change can affect. For each of these [`plan`] decides, from one [`Scene`](index::Scene): the sets
-//! it may choose from ([`eligible`]), the clusters that fit and the best of them ([`schedule`], by the [`rules`] it asks
-//! for), their groups and decisions ([`group`]), and what its status says ([`status`]). What differs is written
-//! ([`apply`]) and told in [`events`].
+//! How the data flows: informers keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
+//! returns which placements a change can affect. Each of these is planned, one at a time ([`planning`]), from a
+//! [`Snapshot`](index::Snapshot) of the index. [`plan`] determines the sets that it may select from ([`eligible`]), the clusters
+//! that fit and the best of them ([`schedule`], by the [`rules`] in its spec), their groups and decisions ([`group`]), and its
+//! status ([`status`]). Decisions that differ are written ([`apply`]), and [`events`] report the writes.
 
 mod apply;
 mod eligible;
 mod events;
 mod facts;
+mod frozen;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod group;
-mod held;
 mod index;
 mod plan;
 mod planning;
@@ -45,7 +45,7 @@ use ocm_runtime::{
 };
 
 use self::{
-    apply::{Done, Writer},
+    apply::{DecisionWrite, Writer},
     events::EventQueue,
     index::Index,
     plan::{Observed, Plan, Step},
@@ -136,8 +136,10 @@ impl Controller for PlacementController {
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<InPlanning>> {
         let guard = self.planning.acquire().await;
-        let (Some(placement), Some(scene)) = (self.placements.get(key), self.index.scene(key)) else { return Ok(None) };
-        Ok((!scene.rules.is_off).then_some(InPlanning { observed: Observed { placement, scene }, guard }))
+        let (Some(placement), Some(snapshot)) = (self.placements.get(key), self.index.snapshot(key)) else {
+            return Ok(None);
+        };
+        Ok((!snapshot.rules.is_ignored).then_some(InPlanning { observed: Observed { placement, snapshot }, guard }))
     }
 
     fn plan(planned: &InPlanning, now: Timestamp) -> Plan {
@@ -146,27 +148,32 @@ impl Controller for PlacementController {
 
     async fn apply(&self, planned: &InPlanning, plan: Plan) -> Result<Plan> {
         let placement = &planned.observed.placement;
-        self.index.expect(&ObjectKey::of(placement.as_ref()), plan.wanted.clone(), plan.status.clone());
+        self.index.record_plan(&ObjectKey::of(placement.as_ref()), plan.desired.clone(), plan.status.clone());
         planned.guard.release();
-        let mut done = Vec::new();
-        let written = self.write_decisions(placement, &plan.steps, &mut done).await;
-        // Also when the rest fails: the next try finds this done.
-        self.events.add(placement, &done, &plan.scores);
+        let mut writes = Vec::new();
+        let written = self.write_decisions(placement, &plan.steps, &mut writes).await;
+        // Also when a later step fails: the next run does not repeat these writes.
+        self.events.add(placement, &writes, &plan.scores);
         written.map(|()| plan)
     }
 
     async fn report(&self, planned: &InPlanning, plan: Plan, _: Timestamp) -> Result<Requeue> {
         self.write_status(&planned.observed.placement, plan.status).await?;
-        let again = plan.again.and_then(|after| Duration::try_from(after).ok());
-        Ok(again.map_or(Requeue::OnChange, Requeue::After))
+        let requeue_after = plan.requeue_after.and_then(|after| Duration::try_from(after).ok());
+        Ok(requeue_after.map_or(Requeue::OnChange, Requeue::After))
     }
 }
 
 impl PlacementController {
-    async fn write_decisions(&self, placement: &Placement, steps: &[Step], done: &mut Vec<Done>) -> Result<()> {
+    async fn write_decisions(
+        &self,
+        placement: &Placement,
+        steps: &[Step],
+        writes: &mut Vec<DecisionWrite>,
+    ) -> Result<()> {
         let writer = Writer { api: self.api(placement), cache: &self.decisions, placement };
         for step in steps {
-            writer.take(step, done).await?;
+            writer.write(step, writes).await?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What to write for one placement: which clusters it gets, in which decisions, and what its status says.
+//! Plans one placement: its clusters, in which decisions, and its status.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,102 +9,103 @@ use ocm_api::cluster::v1beta1::{DecisionGroupStatus, Placement, PlacementStatus}
 use super::{
     eligible::Eligible,
     facts::Name,
-    group::{self, Wanted},
-    held,
-    index::{Scene, Slices},
+    frozen,
+    group::{self, DesiredDecision},
+    index::{Slices, Snapshot},
     rules::Problem,
-    schedule::{self, Candidate, Choice, Situation},
-    status::{Standing, status},
+    schedule::{self, Candidate, ScheduleContext, Selection},
+    status::{StatusInputs, status},
 };
 
-/// A placement, and everything its decision depends on.
+/// A placement, and everything that its decision depends on.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) placement: Arc<Placement>,
-    pub(crate) scene: Scene,
+    pub(crate) snapshot: Snapshot,
 }
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
-    /// The decisions as they will be.
-    pub(crate) wanted: Vec<Wanted>,
-    /// What makes them so, in this order.
+    /// The decisions as they should be.
+    pub(crate) desired: Vec<DesiredDecision>,
+    /// The writes that lead there, in this order.
     pub(crate) steps: Vec<Step>,
-    /// The placement's status as it will be.
+    /// The placement's status as it should be.
     pub(crate) status: PlacementStatus,
     /// The scores of all clusters that fit, by name.
     pub(crate) scores: Vec<(Name, i64)>,
-    /// When to look again without a change.
-    pub(crate) again: Option<SignedDuration>,
+    /// When to plan again even if nothing changes.
+    pub(crate) requeue_after: Option<SignedDuration>,
 }
 
-/// One thing to write about a decision.
+/// One step towards the desired decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Make it, and list its clusters.
-    Create(Wanted),
-    /// List its clusters.
-    List(Wanted),
-    /// Give it its labels.
-    Label(Wanted),
+    /// Create a decision, and list its clusters.
+    Create(DesiredDecision),
+    /// List the clusters of a decision.
+    List(DesiredDecision),
+    /// Set the labels of a decision.
+    Label(DesiredDecision),
     /// Delete the decision of this name.
     Delete(String),
 }
 
-/// The choice, or what is wrong, and the decisions that follow.
+/// The selected clusters, or what is wrong, and the decisions that follow.
 struct Outcome<'a> {
-    choice: Choice<'a>,
+    selection: Selection<'a>,
     problem: Option<Problem>,
-    wanted: Vec<Wanted>,
+    desired: Vec<DesiredDecision>,
     groups: Vec<DecisionGroupStatus>,
 }
 
-/// Decides.
+/// Plans a placement.
 pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
-    let Observed { placement, scene } = observed;
-    let (name, rules) = (placement.name_any(), &scene.rules);
-    let eligible = Eligible::of(scene);
-    let candidates = eligible.candidates(scene);
+    let Observed { placement, snapshot } = observed;
+    let (name, rules) = (placement.name_any(), &snapshot.rules);
+    let eligible = Eligible::of(snapshot);
+    let candidates = eligible.candidates(snapshot);
     let has_candidates = !candidates.is_empty();
-    let is_held = rules.refusal.is_some() || eligible.problem.is_some();
-    let Outcome { choice, problem, wanted, groups } = if is_held {
-        let (wanted, groups) = held::decisions(&name, scene, eligible.problem.is_none().then_some(&candidates[..]));
-        Outcome { choice: Choice::default(), problem: rules.refusal.clone(), wanted, groups }
+    let is_frozen = rules.refusal.is_some() || eligible.problem.is_some();
+    let Outcome { selection, problem, desired, groups } = if is_frozen {
+        let (desired, groups) =
+            frozen::decisions(&name, snapshot, eligible.problem.is_none().then_some(&candidates[..]));
+        Outcome { selection: Selection::default(), problem: rules.refusal.clone(), desired, groups }
     } else {
-        decide(&name, scene, candidates, now)
+        decide(&name, snapshot, candidates, now)
     };
-    let selected = wanted.iter().map(|decision| decision.clusters.len()).sum();
-    let standing = Standing {
+    let selected = desired.iter().map(|decision| decision.clusters.len()).sum();
+    let inputs = StatusInputs {
         eligible,
-        asked: &rules.sets,
+        requested_sets: &rules.sets,
         has_candidates,
-        selected: if is_held { selected } else { choice.chosen.len() },
-        missing: choice.missing,
+        selected: if is_frozen { selected } else { selection.chosen.len() },
+        missing: selection.missing,
         problem,
-        is_held,
+        is_frozen,
     };
     Plan {
-        steps: steps(&name, &scene.slices, &wanted),
-        status: status(placement, &standing, groups, now),
-        wanted,
-        again: choice.until.map(|until| until.duration_since(now)),
-        scores: choice.scores,
+        steps: steps(&name, &snapshot.slices, &desired),
+        status: status(placement, &inputs, groups, now),
+        desired,
+        requeue_after: selection.until.map(|until| until.duration_since(now)),
+        scores: selection.scores,
     }
 }
 
-/// Chooses, and splits what is chosen over decisions. Nothing is chosen for a placement with a mistake in it.
-fn decide<'a>(placement: &str, scene: &Scene, candidates: Vec<Candidate<'a>>, now: Timestamp) -> Outcome<'a> {
-    let listed = scene.slices.values().filter(|slice| slice.is_of(placement)).flat_map(|slice| &slice.clusters);
-    let (decided, claims) = (count(listed), count(&scene.claims));
-    let situation = Situation { now, decided: &decided, tally: &scene.tally, claims: &claims };
-    let (choice, problem) = match schedule::choose(&scene.rules, candidates, &situation) {
-        Ok(choice) => (choice, scene.rules.grouping.problem.clone()),
-        Err(problem) => (Choice::default(), Some(problem)),
+/// Selects clusters, and distributes them over decisions. No cluster is selected for a placement with an invalid spec.
+fn decide<'a>(placement: &str, snapshot: &Snapshot, candidates: Vec<Candidate<'a>>, now: Timestamp) -> Outcome<'a> {
+    let listed = snapshot.slices.values().filter(|slice| slice.is_of(placement)).flat_map(|slice| &slice.clusters);
+    let (decided, own) = (count(listed), count(&snapshot.own));
+    let context = ScheduleContext { now, decided: &decided, counts: &snapshot.counts, own: &own };
+    let (selection, problem) = match schedule::choose(&snapshot.rules, candidates, &context) {
+        Ok(selection) => (selection, snapshot.rules.grouping.problem.clone()),
+        Err(problem) => (Selection::default(), Some(problem)),
     };
-    let groups = group::split(&scene.rules.grouping, &choice.chosen);
-    let (wanted, groups) = group::slice(placement, &groups);
-    Outcome { choice, problem, wanted, groups }
+    let groups = group::split(&snapshot.rules.grouping, &selection.chosen);
+    let (desired, groups) = group::slice(placement, &groups);
+    Outcome { selection, problem, desired, groups }
 }
 
 fn count<'a>(names: impl IntoIterator<Item = &'a Name>) -> HashMap<&'a str, u32> {
@@ -113,10 +114,10 @@ fn count<'a>(names: impl IntoIterator<Item = &'a Name>) -> HashMap<&'a str, u32>
     counts
 }
 
-/// What makes the decisions that there are those that are wanted.
-fn steps(placement: &str, slices: &Slices, wanted: &[Wanted]) -> Vec<Step> {
+/// The steps from the existing decisions to the desired ones.
+fn steps(placement: &str, slices: &Slices, desired: &[DesiredDecision]) -> Vec<Step> {
     let mut steps = Vec::new();
-    for decision in wanted {
+    for decision in desired {
         let Some(slice) = slices.get(&decision.name) else {
             steps.push(Step::Create(decision.clone()));
             continue;
@@ -128,8 +129,8 @@ fn steps(placement: &str, slices: &Slices, wanted: &[Wanted]) -> Vec<Step> {
             steps.push(Step::Label(decision.clone()));
         }
     }
-    let is_wanted = |name: &String| wanted.iter().any(|decision| decision.name == *name);
-    let surplus = slices.iter().filter(|(name, slice)| slice.is_of(placement) && !is_wanted(name));
+    let is_desired = |name: &String| desired.iter().any(|decision| decision.name == *name);
+    let surplus = slices.iter().filter(|(name, slice)| slice.is_of(placement) && !is_desired(name));
     steps.extend(surplus.map(|(name, _)| Step::Delete(name.clone())));
     steps
 }

@@ -1,8 +1,8 @@
 //! Placements are planned one at a time.
 //!
-//! A plan counts for the plans after it: prioritizer Balance prefers clusters that other placements choose less. If two
-//! placements were planned from the same snapshot, neither would see the other's choice, and placements that are created
-//! together would all choose the same clusters. So a placement is planned under a lock, from its snapshot until its plan is
+//! A plan counts for the plans after it: prioritizer Balance prefers clusters that other placements select less. If two
+//! placements were planned from the same snapshot, neither would see what the other selects, and placements that are created
+//! together would all select the same clusters. So a placement is planned under a lock, from its snapshot until its plan is
 //! recorded in the index. Writing, which takes most of the time, is concurrent.
 
 use std::sync::{Arc, Mutex, PoisonError};

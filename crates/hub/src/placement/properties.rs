@@ -19,8 +19,7 @@ use super::{
     testing::{World, at, cluster, key, placement, set, tainted},
 };
 
-/// What happens to clusters, sets and bindings, and to the placement: time passes, and it asks for what is refused or no
-/// longer does.
+/// What happens to clusters, sets and bindings, and to the placement: time passes, and its spec is refused or no longer is.
 #[derive(Clone, Debug)]
 enum Event {
     Comes { name: usize, is_prod: bool, is_special: bool, effect: Option<&'static str>, is_dated: bool },
@@ -31,9 +30,9 @@ enum Event {
     Asks { is_refused: bool },
 }
 
-/// What is asked of the clusters.
+/// What the placement asks for.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Request {
     wanted: Option<u8>,
     prod_only: bool,
     special_only: bool,
@@ -67,12 +66,12 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn request() -> impl Strategy<Value = Request> {
     let tolerated =
         prop::sample::select(vec![Tolerated::None, Tolerated::All, Tolerated::AllForAMinute, Tolerated::Wrong]);
     let amounts = (option::of(0..6_u8), option::of(1..4_u8));
     (amounts, any::<bool>(), any::<bool>(), any::<bool>(), tolerated).prop_map(
-        |((wanted, per_group), prod_only, special_only, has_groups, tolerated)| Asked {
+        |((wanted, per_group), prod_only, special_only, has_groups, tolerated)| Request {
             wanted,
             prod_only,
             special_only,
@@ -83,78 +82,78 @@ fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-fn spec(asked: &Asked, is_refused: bool) -> Value {
+fn spec(request: &Request, is_refused: bool) -> Value {
     let prod = json!({"matchLabels": {"env": "prod"}});
     let mut selector = json!({});
-    if asked.prod_only {
+    if request.prod_only {
         selector["labelSelector"] = prod.clone();
     }
     if is_refused {
         selector["celSelector"] = json!({"celExpressions": ["true"]});
     }
-    let tolerations = match asked.tolerated {
+    let tolerations = match request.tolerated {
         Tolerated::None => json!([]),
         Tolerated::All => json!([{"operator": "Exists"}]),
         Tolerated::AllForAMinute => json!([{"operator": "Exists", "tolerationSeconds": 60}]),
         Tolerated::Wrong => json!([{"value": "x"}]),
     };
     let group = json!({"groupName": "prod", "groupClusterSelector": {"labelSelector": prod}});
-    let groups = if asked.has_groups { json!([group]) } else { json!([]) };
+    let groups = if request.has_groups { json!([group]) } else { json!([]) };
     json!({
-        "numberOfClusters": asked.wanted,
-        "clusterSets": if asked.special_only { json!(["special"]) } else { json!([]) },
+        "numberOfClusters": request.wanted,
+        "clusterSets": if request.special_only { json!(["special"]) } else { json!([]) },
         "predicates": [{"requiredClusterSelector": selector}],
         "tolerations": tolerations,
-        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": asked.per_group, "decisionGroups": groups}},
+        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": request.per_group, "decisionGroups": groups}},
     })
 }
 
 /// Whether a cluster may be chosen; `was_in` when it is chosen already.
-fn fits(cluster: &ManagedCluster, asked: &Asked, was_in: bool, now: i64) -> bool {
+fn fits(cluster: &ManagedCluster, request: &Request, was_in: bool, now: i64) -> bool {
     let is_young = |taint: &Taint| taint.time_added.as_ref().is_some_and(|added| at(now - 60) < added.0);
     let is_tolerated = |taint: &Taint| match taint.effect.as_str() {
         "PreferNoSelect" => true,
         "NoSelectIfNew" if was_in => true,
-        _ => asked.tolerated == Tolerated::All || asked.tolerated == Tolerated::AllForAMinute && is_young(taint),
+        _ => request.tolerated == Tolerated::All || request.tolerated == Tolerated::AllForAMinute && is_young(taint),
     };
-    asked.tolerated != Tolerated::Wrong
-        && (!asked.prod_only || cluster.labels().get("env").is_some_and(|env| env == "prod"))
+    request.tolerated != Tolerated::Wrong
+        && (!request.prod_only || cluster.labels().get("env").is_some_and(|env| env == "prod"))
         && cluster.spec.taints.iter().all(is_tolerated)
 }
 
-/// What there is.
+/// The objects that exist, and what is expected of the placement.
 #[derive(Default)]
-struct There {
+struct Model {
     clusters: BTreeMap<String, ManagedCluster>,
     sets: BTreeSet<&'static str>,
     bindings: BTreeSet<&'static str>,
     /// In seconds since the beginning.
     now: i64,
-    /// When the placement is to be looked at again.
+    /// When the placement is to be planned again.
     due: Option<i64>,
     is_refused: bool,
 }
 
-impl There {
+impl Model {
     /// Whether the placement may choose from the cluster's sets.
-    fn is_candidate(&self, cluster: &ManagedCluster, asked: &Asked) -> bool {
+    fn is_candidate(&self, cluster: &ManagedCluster, request: &Request) -> bool {
         let is_open = |set: &str| self.sets.contains(set) && self.bindings.contains(set);
-        is_open("special") && cluster.labels().contains_key(CLUSTER_SET) || !asked.special_only && is_open("global")
+        is_open("special") && cluster.labels().contains_key(CLUSTER_SET) || !request.special_only && is_open("global")
     }
 
     /// The clusters that are to be chosen from, by name, if `was_in` are chosen now.
-    fn fitting(&self, asked: &Asked, was_in: &[String]) -> Vec<String> {
+    fn fitting(&self, request: &Request, was_in: &[String]) -> Vec<String> {
         let may_be_chosen = |(name, cluster): &(&String, &ManagedCluster)| {
             let was_in = was_in.contains(name);
-            let fits = if self.is_refused { was_in } else { fits(cluster, asked, was_in, self.now) };
-            fits && self.is_candidate(cluster, asked)
+            let fits = if self.is_refused { was_in } else { fits(cluster, request, was_in, self.now) };
+            fits && self.is_candidate(cluster, request)
         };
         self.clusters.iter().filter(may_be_chosen).map(|(name, _)| name.clone()).collect()
     }
 
     fn settle(&mut self, world: &mut World) -> Plan {
         let plan = world.settle("p", at(self.now));
-        self.due = plan.again.map(|again| self.now + again.as_secs());
+        self.due = plan.requeue_after.map(|again| self.now + again.as_secs());
         plan
     }
 }
@@ -168,8 +167,8 @@ fn set_of(is_special: bool) -> ManagedClusterSet {
     set(name_of(is_special), if is_special { json!({}) } else { all })
 }
 
-/// Lets it happen; how many placements it concerns.
-fn happen(world: &mut World, there: &mut There, asked: &Asked, event: &Event) -> usize {
+/// Applies an event. Returns how many placements it affects.
+fn happen(world: &mut World, model: &mut Model, request: &Request, event: &Event) -> usize {
     match event {
         Event::Comes { name, is_prod, is_special, effect, is_dated } => {
             let name = format!("c{name}");
@@ -178,38 +177,38 @@ fn happen(world: &mut World, there: &mut There, asked: &Asked, event: &Event) ->
                 new.labels_mut().insert(CLUSTER_SET.into(), "special".into());
             }
             let mut new = effect.map_or(new.clone(), |effect| tainted(new, "t", effect));
-            let before = there.clusters.get(&name).map(|before| before.spec.taints.clone()).unwrap_or_default();
+            let before = model.clusters.get(&name).map(|before| before.spec.taints.clone()).unwrap_or_default();
             for taint in &mut new.spec.taints {
                 let known = before.iter().find(|known| !is_dated && known.effect == taint.effect);
-                taint.time_added = known.map_or(Some(Time(at(there.now))), |known| known.time_added.clone());
+                taint.time_added = known.map_or(Some(Time(at(model.now))), |known| known.time_added.clone());
             }
-            there.clusters.insert(name, new.clone());
+            model.clusters.insert(name, new.clone());
             new.spec.taints.iter_mut().filter(|_| !is_dated).for_each(|taint| taint.time_added = None);
-            world.now = there.now;
+            world.now = model.now;
             world.cluster(new).len()
         }
         Event::Goes { name } => {
             let name = format!("c{name}");
-            there.clusters.remove(&name).map_or(0, |_| world.no_cluster(&name).len())
+            model.clusters.remove(&name).map_or(0, |_| world.no_cluster(&name).len())
         }
         Event::Passes { seconds } => {
-            there.now += seconds;
-            usize::from(there.due.is_some_and(|due| due <= there.now))
+            model.now += seconds;
+            usize::from(model.due.is_some_and(|due| due <= model.now))
         }
-        Event::Asks { is_refused } if there.is_refused != *is_refused => {
-            there.is_refused = *is_refused;
-            world.placement(placement("p", spec(asked, *is_refused))).len()
+        Event::Asks { is_refused } if model.is_refused != *is_refused => {
+            model.is_refused = *is_refused;
+            world.placement(placement("p", spec(request, *is_refused))).len()
         }
-        Event::Set { is_special, is_there: true } if there.sets.insert(name_of(*is_special)) => {
+        Event::Set { is_special, is_there: true } if model.sets.insert(name_of(*is_special)) => {
             world.set(set_of(*is_special)).len()
         }
-        Event::Set { is_special, is_there: false } if there.sets.remove(name_of(*is_special)) => {
+        Event::Set { is_special, is_there: false } if model.sets.remove(name_of(*is_special)) => {
             world.no_set(name_of(*is_special)).len()
         }
-        Event::Binding { is_special, is_there: true } if there.bindings.insert(name_of(*is_special)) => {
+        Event::Binding { is_special, is_there: true } if model.bindings.insert(name_of(*is_special)) => {
             world.bind(name_of(*is_special)).len()
         }
-        Event::Binding { is_special, is_there: false } if there.bindings.remove(name_of(*is_special)) => {
+        Event::Binding { is_special, is_there: false } if model.bindings.remove(name_of(*is_special)) => {
             world.unbind(name_of(*is_special)).len()
         }
         _ => 0,
@@ -225,35 +224,35 @@ fn said(plan: &Plan) -> Vec<(String, String)> {
 proptest! {
     #[test]
     fn never_more_than_asked_only_what_fits_and_nothing_to_do_when_nothing_changes(
-        asked in asked(),
+        request in request(),
         events in vec(event(), 1..40),
     ) {
         let mut world = World::new();
-        let mut there = There::default();
-        there.sets.insert("global");
-        there.bindings.insert("global");
-        world.placement(placement("p", spec(&asked, false)));
-        let mut before = there.settle(&mut world);
+        let mut model = Model::default();
+        model.sets.insert("global");
+        model.bindings.insert("global");
+        world.placement(placement("p", spec(&request, false)));
+        let mut before = model.settle(&mut world);
         for event in &events {
             let was_in = world.decided("p");
-            let concerned = happen(&mut world, &mut there, &asked, event);
-            let plan = world.plan("p", at(there.now));
-            if concerned == 0 {
-                prop_assert_eq!(&plan.steps, &vec![], "nobody was told: {:?}", event);
+            let affected = happen(&mut world, &mut model, &request, event);
+            let plan = world.plan("p", at(model.now));
+            if affected == 0 {
+                prop_assert_eq!(&plan.steps, &vec![], "no placement was affected by {:?}", event);
                 prop_assert_eq!(said(&plan), said(&before));
                 continue;
             }
-            before = there.settle(&mut world);
+            before = model.settle(&mut world);
             let chosen = world.decided("p");
-            let fitting = there.fitting(&asked, &was_in);
+            let fitting = model.fitting(&request, &was_in);
             prop_assert!(chosen.iter().all(|name| fitting.contains(name)), "{:?} of {:?}", chosen, fitting);
-            let most = asked.wanted.map_or(fitting.len(), |wanted| fitting.len().min(wanted.into()));
+            let most = request.wanted.map_or(fitting.len(), |wanted| fitting.len().min(wanted.into()));
             prop_assert_eq!(chosen.len(), most);
             let kept = was_in.iter().filter(|name| fitting.contains(name)).count();
             prop_assert_eq!(chosen.iter().filter(|name| was_in.contains(name)).count(), kept.min(most), "kept");
-            let again = world.plan("p", at(there.now));
+            let again = world.plan("p", at(model.now));
             prop_assert_eq!((again.steps, again.status), (vec![], before.status.clone()));
         }
-        prop_assert!(world.index.scene(&key("p")).is_some());
+        prop_assert!(world.index.snapshot(&key("p")).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! What the status of a placement says.
+//! The status of a placement.
 
 use jiff::Timestamp;
 use ocm_api::{
@@ -10,99 +10,105 @@ use ocm_runtime::conditions::{self, NewCondition};
 
 use super::{eligible::Eligible, group, rules::Problem};
 
-/// What a placement came to.
+/// What the status of a placement depends on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standing<'a> {
-    /// The sets it may choose from.
+pub(crate) struct StatusInputs<'a> {
+    /// The sets it may select from.
     pub(crate) eligible: Eligible,
-    /// The sets it asks for.
-    pub(crate) asked: &'a [String],
-    /// Whether those sets have any cluster.
+    /// The sets in its spec.
+    pub(crate) requested_sets: &'a [String],
+    /// Whether the eligible sets have any cluster.
     pub(crate) has_candidates: bool,
-    /// How many clusters are chosen.
+    /// How many clusters are selected.
     pub(crate) selected: usize,
-    /// How many more are wanted.
+    /// How many more are requested.
     pub(crate) missing: usize,
     /// What is wrong with it.
     pub(crate) problem: Option<Problem>,
-    /// Whether its decisions stay as they are because of that.
-    pub(crate) is_held: bool,
+    /// Whether its decisions are not changed because of that.
+    pub(crate) is_frozen: bool,
 }
 
 /// The new status of a placement.
 pub(crate) fn status(
     placement: &Placement,
-    standing: &Standing<'_>,
+    inputs: &StatusInputs<'_>,
     groups: Vec<DecisionGroupStatus>,
     now: Timestamp,
 ) -> PlacementStatus {
     let mut status = placement.status.clone().unwrap_or_default();
-    status.number_of_selected_clusters = group::count(standing.selected);
+    status.number_of_selected_clusters = group::count(inputs.selected);
     status.decision_groups = groups;
-    for finding in findings(standing) {
-        conditions::set(&mut status.conditions, finding, None, now);
+    for condition in conditions_of(inputs) {
+        conditions::set(&mut status.conditions, condition, None, now);
     }
     status
 }
 
-/// The conditions, in the order in which they are to stand.
-fn findings(standing: &Standing<'_>) -> [NewCondition; 2] {
-    [misconfigured(standing), satisfied(standing)]
+/// The conditions, in their order in the status.
+fn conditions_of(inputs: &StatusInputs<'_>) -> [NewCondition; 2] {
+    [misconfigured(inputs), satisfied(inputs)]
 }
 
-fn misconfigured(standing: &Standing<'_>) -> NewCondition {
-    match &standing.problem {
+fn misconfigured(inputs: &StatusInputs<'_>) -> NewCondition {
+    match &inputs.problem {
         Some(problem) => NewCondition::is_true(MISCONFIGURED, reasons::MISCONFIGURED, problem.clone()),
         None => NewCondition::is_false(MISCONFIGURED, reasons::SUCCEED_CONFIGURED, "The spec is valid"),
     }
 }
 
-fn satisfied(standing: &Standing<'_>) -> NewCondition {
+fn satisfied(inputs: &StatusInputs<'_>) -> NewCondition {
     let not = |reason, message: String| NewCondition::is_false(SATISFIED, reason, message);
-    let Standing { eligible, selected, missing, .. } = standing;
+    let StatusInputs { eligible, selected, missing, .. } = inputs;
     if !eligible.any_bound {
         let message = "No ManagedClusterSet is bound to this namespace: create a ManagedClusterSetBinding with the name of \
                        an existing set";
         return not(reasons::NO_MANAGED_CLUSTER_SET_BINDINGS, message.into());
     }
     if eligible.sets.is_empty() {
-        let asked = standing.asked.join(", ");
-        let message = format!("None of the ManagedClusterSets in spec.clusterSets is bound to this namespace: {asked}");
+        let requested_sets = inputs.requested_sets.join(", ");
+        let message =
+            format!("None of the ManagedClusterSets in spec.clusterSets is bound to this namespace: {requested_sets}");
         return not(reasons::NO_INTERSECTION, message);
     }
     if let Some(problem) = &eligible.problem {
-        let message = format!("The decisions stay as they are until the set is put right: {problem}");
+        let message = format!("The decisions are not changed until the ManagedClusterSet is corrected: {problem}");
         return not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message);
     }
-    if !standing.has_candidates {
+    if !inputs.has_candidates {
         let sets = eligible.sets.join(", ");
         return not(
             reasons::ALL_MANAGED_CLUSTER_SETS_EMPTY,
-            format!("These ManagedClusterSets have no cluster: {sets}"),
+            format!("These ManagedClusterSets have no clusters: {sets}"),
         );
     }
-    match (selected, missing, standing.is_held) {
-        (0, _, _) => not(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(standing)),
+    match (selected, missing, inputs.is_frozen) {
+        (0, _, _) => not(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(inputs)),
         (_, _, true) => {
-            let message = format!("The {selected} decided clusters stay as they are: see condition {MISCONFIGURED}");
+            let message = format!("The {selected} selected clusters are not changed: see condition {MISCONFIGURED}");
             not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message)
         }
         (_, 0, false) => {
-            let message = format!("{selected} clusters are chosen, as many as are wanted");
+            let message = format!("{selected} clusters are selected, as many as requested");
             NewCondition::is_true(SATISFIED, reasons::ALL_DECISIONS_SCHEDULED, message)
         }
         (_, missing, false) => {
-            let message = format!("{selected} clusters are chosen, {missing} more are wanted: no other cluster fits");
+            let message = format!(
+                "{selected} clusters are selected, {missing} more are requested: no other cluster meets the predicates and has only \
+                 tolerated taints"
+            );
             not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message)
         }
     }
 }
 
-fn unmatched(standing: &Standing<'_>) -> String {
-    match &standing.problem {
-        Some(_) => format!("No cluster is chosen: see condition {MISCONFIGURED}"),
-        None => "No cluster of the sets meets the predicates and has only taints that are tolerated, or none is wanted"
-            .into(),
+fn unmatched(inputs: &StatusInputs<'_>) -> String {
+    match &inputs.problem {
+        Some(_) => format!("No cluster is selected: see condition {MISCONFIGURED}"),
+        None => {
+            "No cluster of the sets meets the predicates and has only tolerated taints, or spec.numberOfClusters is 0"
+                .into()
+        }
     }
 }
 
@@ -111,32 +117,33 @@ mod tests {
     use super::*;
 
     /// Status and reason of PlacementSatisfied.
-    fn said(change: impl FnOnce(&mut Standing<'_>)) -> String {
+    fn said(change: impl FnOnce(&mut StatusInputs<'_>)) -> String {
         let eligible = Eligible { any_bound: true, sets: vec!["s".into()], problem: None };
-        let mut standing = Standing { eligible, has_candidates: true, selected: 2, ..Standing::default() };
-        change(&mut standing);
-        let [_, satisfied] = findings(&standing);
+        let mut inputs = StatusInputs { eligible, has_candidates: true, selected: 2, ..StatusInputs::default() };
+        change(&mut inputs);
+        let [_, satisfied] = conditions_of(&inputs);
         format!("{} {}", satisfied.status, satisfied.reason)
     }
 
     #[test]
     fn the_first_reason_that_applies_is_told() {
         assert_eq!(said(|_| {}), "True AllDecisionsScheduled");
-        assert_eq!(said(|standing| standing.missing = 1), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|standing| standing.selected = 0), "False NoManagedClusterMatched");
-        assert_eq!(said(|standing| standing.is_held = true), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|standing| standing.has_candidates = false), "False AllManagedClusterSetsEmpty");
-        let broken = |standing: &mut Standing<'_>| standing.eligible.problem = Some("x".into());
+        assert_eq!(said(|inputs| inputs.missing = 1), "False NotAllDecisionsScheduled");
+        assert_eq!(said(|inputs| inputs.selected = 0), "False NoManagedClusterMatched");
+        assert_eq!(said(|inputs| inputs.is_frozen = true), "False NotAllDecisionsScheduled");
+        assert_eq!(said(|inputs| inputs.has_candidates = false), "False AllManagedClusterSetsEmpty");
+        let broken = |inputs: &mut StatusInputs<'_>| inputs.eligible.problem = Some("x".into());
         assert_eq!(said(broken), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|standing| standing.eligible.sets.clear()), "False NoIntersection");
-        assert_eq!(said(|standing| standing.eligible = Eligible::default()), "False NoManagedClusterSetBindings");
+        assert_eq!(said(|inputs| inputs.eligible.sets.clear()), "False NoIntersection");
+        assert_eq!(said(|inputs| inputs.eligible = Eligible::default()), "False NoManagedClusterSetBindings");
     }
 
     #[test]
     fn a_problem_is_told_word_for_word() {
-        let [fine, _] = findings(&Standing::default());
+        let [fine, _] = conditions_of(&StatusInputs::default());
         assert_eq!((fine.status, fine.reason), ("False", "Succeedconfigured"));
-        let [wrong, _] = findings(&Standing { problem: Some("spec.x is wrong".into()), ..Standing::default() });
+        let [wrong, _] =
+            conditions_of(&StatusInputs { problem: Some("spec.x is wrong".into()), ..StatusInputs::default() });
         assert_eq!((wrong.status, wrong.reason, &*wrong.message), ("True", "Misconfigured", "spec.x is wrong"));
     }
 }

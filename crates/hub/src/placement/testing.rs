@@ -1,4 +1,4 @@
-//! A small world for unit tests: what the watches would bring, and the plans that follow.
+//! A small world for unit tests: what informers would bring, and the plans that follow.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use ocm_runtime::{Change, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{
-    group::Wanted,
+    group::DesiredDecision,
     index::Index,
     plan::{Observed, Plan, Step, plan},
 };
@@ -30,7 +30,7 @@ pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(NAMESPACE, name)
 }
 
-/// An index, and the objects it was told of.
+/// An index, and the objects in it.
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) index: Index,
@@ -42,7 +42,7 @@ pub(crate) struct World {
     decisions: std::collections::BTreeMap<String, Arc<PlacementDecision>>,
 }
 
-macro_rules! teller {
+macro_rules! changes {
     ($(#[$doc:meta])* $tell:ident, $forget:ident, $objects:ident, $index:ident, $kind:ty $(, $now:ident)?) => {
         $(#[$doc])*
         pub(crate) fn $tell(&mut self, object: $kind) -> Vec<ObjectKey> {
@@ -53,7 +53,7 @@ macro_rules! teller {
             }
         }
 
-        /// The object of that name is gone; the placements concerned.
+        /// The object of that name is gone; the placements affected.
         pub(crate) fn $forget(&mut self, name: &str) -> Vec<ObjectKey> {
             let old = self.$objects.remove(name).unwrap();
             self.index.$index(Change::Deleted(&old) $(, at(self.$now))?).into_iter().collect()
@@ -79,53 +79,53 @@ impl World {
         world
     }
 
-    teller!(
-        /// A cluster comes or changes; the placements concerned.
+    changes!(
+        /// A cluster comes or changes; the placements affected.
         cluster, no_cluster, clusters, cluster, ManagedCluster, now
     );
-    teller!(
-        /// A set comes or changes; the placements concerned.
+    changes!(
+        /// A set comes or changes; the placements affected.
         set, no_set, sets, set, ManagedClusterSet
     );
-    teller!(
+    changes!(
         /// A placement comes or changes; its key, if it is to be planned.
         placement, no_placement, placements, placement, Placement
     );
-    teller!(
-        /// A decision comes or changes; the placements concerned.
+    changes!(
+        /// A decision comes or changes; the placements affected.
         decision, no_decision, decisions, decision, PlacementDecision
     );
 
-    /// A set is bound; the placements concerned.
+    /// A set is bound; the placements affected.
     pub(crate) fn bind(&self, set: &str) -> Vec<ObjectKey> {
         self.index.binding(Change::Added(&binding(set)))
     }
 
-    /// A set is no longer bound; the placements concerned.
+    /// A set is no longer bound; the placements affected.
     pub(crate) fn unbind(&self, set: &str) -> Vec<ObjectKey> {
         self.index.binding(Change::Deleted(&binding(set)))
     }
 
     /// What is planned for a placement.
     pub(crate) fn plan(&self, name: &str, now: Timestamp) -> Plan {
-        let scene = self.index.scene(&key(name)).unwrap();
-        plan(&Observed { placement: self.placements[name].clone(), scene }, now)
+        let snapshot = self.index.snapshot(&key(name)).unwrap();
+        plan(&Observed { placement: self.placements[name].clone(), snapshot }, now)
     }
 
     /// Plans, and does what the plan says; the plan.
     pub(crate) fn settle(&mut self, name: &str, now: Timestamp) -> Plan {
         let plan = self.plan(name, now);
-        self.index.expect(&key(name), plan.wanted.clone(), plan.status.clone());
+        self.index.record_plan(&key(name), plan.desired.clone(), plan.status.clone());
         for step in &plan.steps {
-            let concerned = match step {
-                Step::Create(wanted) => {
-                    assert!(self.decision(decision(name, wanted, false)).is_empty());
-                    self.decision(decision(name, wanted, true))
+            let affected = match step {
+                Step::Create(desired) => {
+                    assert!(self.decision(decision(name, desired, false)).is_empty());
+                    self.decision(decision(name, desired, true))
                 }
-                Step::List(wanted) | Step::Label(wanted) => self.decision(decision(name, wanted, true)),
+                Step::List(desired) | Step::Label(desired) => self.decision(decision(name, desired, true)),
                 Step::Delete(gone) => self.no_decision(gone),
             };
-            assert!(concerned.is_empty(), "what a plan wants is no news: {step:?}");
+            assert!(affected.is_empty(), "what a plan desires affects no placement: {step:?}");
         }
         let mut placement = Placement::clone(&self.placements[name]);
         placement.status = Some(plan.status.clone());
@@ -148,11 +148,11 @@ fn binding(set: &str) -> Arc<ManagedClusterSetBinding> {
 }
 
 /// A decision as it is once it is written.
-pub(crate) fn decision(placement: &str, wanted: &Wanted, listed: bool) -> PlacementDecision {
-    let mut decision = PlacementDecision::new(NAMESPACE, &wanted.name);
-    decision.labels_mut().extend(super::apply::labels(placement, wanted));
+pub(crate) fn decision(placement: &str, desired: &DesiredDecision, listed: bool) -> PlacementDecision {
+    let mut decision = PlacementDecision::new(NAMESPACE, &desired.name);
+    decision.labels_mut().extend(super::apply::labels(placement, desired));
     let decide = |name: &str| ClusterDecision { cluster_name: name.into(), ..ClusterDecision::default() };
-    let decisions = wanted.clusters.iter().map(|name| decide(name)).collect();
+    let decisions = desired.clusters.iter().map(|name| decide(name)).collect();
     decision.status = listed.then_some(PlacementDecisionStatus { decisions });
     decision
 }

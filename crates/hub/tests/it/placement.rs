@@ -34,7 +34,7 @@ async fn a_placement_gets_the_clusters_that_fit_in_a_decision_that_it_owns() -> 
     assert_eq!(decision["metadata"]["ownerReferences"], json!([owner]));
     assert_eq!(decision["status"], json!({"decisions": [{"clusterName": prod, "reason": ""}]}));
     let message = fleet.wait_for_reason("prod", "False NotAllDecisionsScheduled").await?;
-    assert!(message.contains("1 more are wanted"), "{message}");
+    assert!(message.contains("1 more are requested"), "{message}");
     let status = serde_json::to_value(fleet.placements().get("prod").await?.status)?;
     let group =
         json!({"decisionGroupIndex": 0, "decisionGroupName": "", "decisions": ["prod-decision-1"], "clusterCount": 1});

@@ -1,4 +1,4 @@
-//! Events about what was done to decisions, written in the background.
+//! Events about changes of decisions, written in the background.
 //!
 //! Decisions are more urgent than events, and the API server takes only so many writes a second. So events wait in a bounded
 //! queue ([`pending`]) for a few writers. Events that cannot be written, that find the queue full, or that are still waiting
@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use self::pending::{Batch, DecisionEvent, Pending};
-use super::{apply::Done, facts::Name};
+use super::{apply::DecisionWrite, facts::Name};
 
 /// How many placements' events are written at a time.
 const WRITERS: usize = 4;
@@ -55,10 +55,10 @@ impl EventQueue {
         queue
     }
 
-    /// Adds events about what was done; `scores` are those that it was decided by.
-    pub(super) fn add(&self, placement: &Arc<Placement>, done: &[Done], scores: &[(Name, i64)]) {
+    /// Adds events about these writes; `scores` are those by which the clusters were selected.
+    pub(super) fn add(&self, placement: &Arc<Placement>, writes: &[DecisionWrite], scores: &[(Name, i64)]) {
         let mut pending = self.lock();
-        for event in done.iter().flat_map(|done| events(placement, done, scores)) {
+        for event in writes.iter().flat_map(|write| events(placement, write, scores)) {
             pending.add(placement, event);
         }
         drop(pending);
@@ -103,24 +103,24 @@ async fn write(recorder: &EventRecorder, Batch { placement, events }: Batch) {
     }
 }
 
-fn events(placement: &Placement, done: &Done, scores: &[(Name, i64)]) -> Vec<DecisionEvent> {
+fn events(placement: &Placement, write: &DecisionWrite, scores: &[(Name, i64)]) -> Vec<DecisionEvent> {
     let event = |reason, action, decision: &PlacementDecision, note| DecisionEvent {
         event: NewEvent { type_: "Normal", reason, note },
         action,
         // Only what identifies it, as many may wait.
         decision: PlacementDecision { metadata: decision.metadata.clone(), status: None },
     };
-    match done {
-        Done::Created(created) => {
+    match write {
+        DecisionWrite::Created(created) => {
             let note = format!("Created PlacementDecision {}", created.name_any());
             vec![event(reasons::DECISION_CREATE, reasons::DECISION_CREATED, created, note)]
         }
-        Done::Deleted(deleted) => {
+        DecisionWrite::Deleted(deleted) => {
             let (deleted_name, placement) = (deleted.name_any(), placement.name_any());
             let note = format!("Deleted PlacementDecision {deleted_name}, which placement {placement} no longer needs");
             vec![event(reasons::DECISION_DELETE, reasons::DECISION_DELETED, deleted, note)]
         }
-        Done::Listed(updated) => {
+        DecisionWrite::Listed(updated) => {
             let note = format!("Updated the clusters of PlacementDecision {}", updated.name_any());
             let update = event(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, updated, note);
             let has_scores = !scores.is_empty();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_updated_list_of_clusters_comes_with_scores_if_there_are_any() {
         let placement = Placement::new("ns", "p", <_>::default());
-        let listed = Done::Listed(Arc::new(PlacementDecision::new("ns", "p-decision-1")));
+        let listed = DecisionWrite::Listed(Arc::new(PlacementDecision::new("ns", "p-decision-1")));
         let reasons = |scores: &[(Name, i64)]| -> Vec<_> {
             events(&placement, &listed, scores).into_iter().map(|new| (new.event.reason, new.action)).collect()
         };
@@ -181,9 +181,9 @@ mod tests {
             })
             .collect();
         tokio::task::yield_now().await;
-        let done = [Done::Created(Arc::new(PlacementDecision::new("ns", "d")))];
+        let writes = [DecisionWrite::Created(Arc::new(PlacementDecision::new("ns", "d")))];
         for name in ["p", "q"] {
-            queue.add(&Arc::new(Placement::new("ns", name, <_>::default())), &done, &[]);
+            queue.add(&Arc::new(Placement::new("ns", name, <_>::default())), &writes, &[]);
         }
         let mut taken = Vec::new();
         for taker in takers {

@@ -14,12 +14,12 @@ use crate::placement::{
 };
 
 impl State {
-    /// The placements of every namespace that a set is bound to: those that choose from it or, since their status tells
-    /// whether any set is bound, all of them.
+    /// The placements of every namespace that a set is bound to: those that select from it or, if the set was created or
+    /// deleted, all of them, since their status reports whether any set is bound.
     pub(super) fn affected_by_set(&self, set: &str, change: SetChange) -> Vec<ObjectKey> {
         let namespaces = self.bindings.namespaces.get(set).into_iter().flatten();
         let all = namespaces.flat_map(|namespace| self.of_namespace(namespace));
-        let affected = all.filter(|(_, entry)| change == SetChange::Existence || entry.rules.takes(set));
+        let affected = all.filter(|(_, entry)| change == SetChange::Existence || entry.rules.selects_from(set));
         affected.map(|(key, _)| key.clone()).collect()
     }
 
@@ -34,7 +34,7 @@ impl State {
         from_first.take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// The placements whose decision the change of a cluster can change.
+    /// The placements whose decision can change because a cluster did.
     pub(super) fn affected_by_cluster(
         &self,
         name: &str,
@@ -47,39 +47,49 @@ impl State {
         namespaces.sort_unstable();
         namespaces.dedup();
         let all = namespaces.into_iter().flat_map(|namespace| self.of_namespace(namespace));
-        all.filter(|(key, entry)| self.minds(key, &entry.rules, name, old, new)).map(|(key, _)| key.clone()).collect()
+        all.filter(|(key, entry)| self.is_affected(key, &entry.rules, name, old, new))
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
-    fn minds(&self, key: &ObjectKey, rules: &Rules, name: &str, old: Option<&Cluster>, new: Option<&Cluster>) -> bool {
+    fn is_affected(
+        &self,
+        key: &ObjectKey,
+        rules: &Rules,
+        name: &str,
+        old: Option<&Cluster>,
+        new: Option<&Cluster>,
+    ) -> bool {
         let is_candidate = |cluster: &&Cluster| self.takes_any(&key.namespace, rules, &cluster.sets);
         let (old, new) = (old.filter(is_candidate), new.filter(is_candidate));
-        let spares_the_decided =
+        let has_taint_for_new =
             |cluster: &Cluster| cluster.taints.iter().any(|taint| taint.effect == TaintEffect::NoSelectIfNew);
-        let is_decided = [old, new].into_iter().flatten().any(spares_the_decided) && self.decisions.lists(key, name);
-        // What a time limit makes of it is looked at when it ends.
+        let is_decided = [old, new].into_iter().flatten().any(has_taint_for_new) && self.decisions.lists(key, name);
+        // When a toleration ends, the placement is planned anyway.
         let fits = |cluster: &Cluster| fits(rules, cluster, is_decided, Timestamp::MIN);
         match (old, new) {
             (None, None) => false,
-            (Some(old), Some(new)) => rules.minds(old, new, (fits(old), fits(new))),
+            (Some(old), Some(new)) => rules.can_change_decision(old, new, (fits(old), fits(new))),
             (Some(one), None) | (None, Some(one)) => {
-                fits(one) || self.holds(key, rules, name) || self.has_few_candidates(key, rules)
+                fits(one) || self.keeps(key, rules, name) || self.has_few_candidates(key, rules)
             }
         }
     }
 
-    /// Whether the placement keeps the cluster, fitting or not, for as long as it may choose from it.
-    fn holds(&self, key: &ObjectKey, rules: &Rules, name: &str) -> bool {
+    /// Whether the placement keeps the cluster, whether or not it fits, as long as it may select it.
+    fn keeps(&self, key: &ObjectKey, rules: &Rules, name: &str) -> bool {
         rules.refusal.is_some() && self.decisions.lists(key, name)
     }
 
     fn takes_any(&self, namespace: &str, rules: &Rules, sets: &[Name]) -> bool {
-        sets.iter().any(|set| rules.takes(set) && self.bindings.has(namespace, set))
+        sets.iter().any(|set| rules.selects_from(set) && self.bindings.has(namespace, set))
     }
 
-    /// Whether one candidate more or less may be the difference between some and none, which the status tells.
+    /// Whether one candidate more or less may be the difference between some and none, which the status reports.
     fn has_few_candidates(&self, key: &ObjectKey, rules: &Rules) -> bool {
         let bound = self.bindings.by_namespace.get(&key.namespace).into_iter().flat_map(|names| names.iter());
-        let mut taken = bound.filter(|name| rules.takes(name)).filter_map(|name| self.fleet.sets.get(name.as_str()));
+        let mut taken =
+            bound.filter(|name| rules.selects_from(name)).filter_map(|name| self.fleet.sets.get(name.as_str()));
         taken.all(|set| set.members <= 1)
     }
 }

@@ -17,21 +17,21 @@ pub(crate) type Sets = BTreeMap<Name, Set>;
 /// A set, and how many clusters it has.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// Which clusters belong to it, or why nobody can say.
+    /// Which clusters belong to it, or why that is not known.
     membership: Result<Arc<Membership>, String>,
-    /// Those being deleted do not count.
+    /// How many clusters belong to it. Those being deleted do not count.
     pub(crate) members: usize,
 }
 
 impl Set {
-    /// Why nobody can say which clusters belong to it.
+    /// Why its clusters are not known.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.membership.as_ref().err().map(String::as_str)
     }
 
     fn includes(&self, cluster: &Cluster) -> bool {
         let includes = |membership: &Arc<Membership>| membership.includes(&cluster.labels);
-        !cluster.is_leaving && self.membership.as_ref().is_ok_and(includes)
+        !cluster.is_deleting && self.membership.as_ref().is_ok_and(includes)
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Fleet {
 pub(super) enum SetChange {
     /// Which clusters belong to it.
     Members,
-    /// Whether there is such a set at all.
+    /// Whether the set exists.
     Existence,
 }
 
@@ -55,8 +55,8 @@ pub(super) enum SetChange {
 type BeforeAndAfter = (Option<Arc<Cluster>>, Option<Arc<Cluster>>);
 
 impl Fleet {
-    /// Takes in a cluster, or that it is gone; how it was and is, unless nothing that counts has changed.
-    pub(super) fn take(
+    /// Stores a cluster, or removes it if `None`. Returns it before and after, or `None` if nothing relevant has changed.
+    pub(super) fn update_cluster(
         &mut self,
         name: &str,
         cluster: Option<&ManagedCluster>,
@@ -98,8 +98,8 @@ impl Fleet {
         }
     }
 
-    /// Takes in a set, or that it is gone; what has changed, if anything that counts.
-    pub(super) fn take_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> Option<SetChange> {
+    /// Stores a set, or removes it if `None`. Returns what has changed, if anything relevant has.
+    pub(super) fn update_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> Option<SetChange> {
         let membership = set.map(|set| Membership::of(set).map(Arc::new).map_err(|error| chain(&error)));
         let known = self.sets.get(name).map(|set| &set.membership);
         if known == membership.as_ref() {
@@ -115,7 +115,7 @@ impl Fleet {
         Some(change)
     }
 
-    /// Says anew of each cluster whether it belongs to the set.
+    /// Determines again for each cluster whether it belongs to the set.
     fn reassign(&mut self, name: &str) {
         let sets = Arc::make_mut(&mut self.sets);
         let mut set = sets.get_mut(name);

@@ -1,4 +1,4 @@
-//! Decisions: those that there are, those that are wanted, and how often each cluster is chosen.
+//! Decisions: the existing and the desired ones, and how many list each cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,7 +13,7 @@ use ocm_api::{
 };
 use ocm_runtime::ObjectKey;
 
-use crate::placement::{facts::Name, group::Wanted, schedule::Tally};
+use crate::placement::{facts::Name, group::DesiredDecision, schedule::ClusterCounts};
 
 /// Decisions of one namespace, by name.
 pub(crate) type Slices = BTreeMap<String, Arc<Slice>>;
@@ -21,7 +21,7 @@ pub(crate) type Slices = BTreeMap<String, Arc<Slice>>;
 /// A PlacementDecision as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// The placement it is of, as its label has it.
+    /// The placement it belongs to, by its label.
     pub(crate) placement: Option<String>,
     pub(crate) group: Option<String>,
     pub(crate) index: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// What a decision says; `intern` gives the name of a cluster.
+    /// Reads a decision; `intern` returns the shared name of a cluster.
     pub(super) fn of(decision: &PlacementDecision, intern: impl Fn(&str) -> Name) -> Self {
         let label = |key: &str| decision.labels().get(key).cloned();
         let listed = decision.status.iter().flat_map(|status| &status.decisions);
@@ -41,33 +41,33 @@ impl Slice {
         }
     }
 
-    /// Whether it is of that placement.
+    /// Whether it belongs to that placement.
     pub(crate) fn is_of(&self, placement: &str) -> bool {
         self.placement.as_deref() == Some(placement)
     }
 
-    /// Whether its labels are as wanted.
-    pub(crate) fn is_labelled(&self, placement: &str, wanted: &Wanted) -> bool {
+    /// Whether its labels are as desired.
+    pub(crate) fn is_labelled(&self, placement: &str, desired: &DesiredDecision) -> bool {
         self.is_of(placement)
-            && self.group.as_ref() == Some(&wanted.group)
-            && self.index.as_ref() == Some(&wanted.index)
+            && self.group.as_ref() == Some(&desired.group)
+            && self.index.as_ref() == Some(&desired.index)
     }
 }
 
-/// Decisions: those that there are, those that are wanted, and how often each cluster is chosen.
+/// Decisions: the existing and the desired ones, and how many list each cluster.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     all: BTreeMap<ObjectKey, Arc<Slice>>,
     /// The names of a placement's decisions, by its key.
     of_placement: HashMap<ObjectKey, BTreeSet<String>>,
-    /// What a placement's last plan wants. These count, not those that there are: the plan is about to be written.
-    wanted: HashMap<ObjectKey, Vec<Wanted>>,
-    tally: Arc<Tally>,
+    /// What a placement's last plan desires. These are counted instead of the existing ones: the plan is about to be written.
+    desired: HashMap<ObjectKey, Vec<DesiredDecision>>,
+    counts: Arc<ClusterCounts>,
 }
 
 impl Decisions {
-    /// Takes in a decision, or that it is gone; the placements for which that is news.
-    pub(super) fn take(&mut self, key: &ObjectKey, new: Option<Slice>) -> BTreeSet<ObjectKey> {
+    /// Stores a decision, or removes it if `None`. Returns the placements that did not expect the change.
+    pub(super) fn update(&mut self, key: &ObjectKey, new: Option<Slice>) -> BTreeSet<ObjectKey> {
         let new = new.map(Arc::new);
         let old = match &new {
             Some(slice) => self.all.insert(key.clone(), slice.clone()),
@@ -76,24 +76,24 @@ impl Decisions {
         if old == new {
             return BTreeSet::new();
         }
-        self.release(key, old.as_deref());
-        self.claim(key, new.as_deref());
-        let concerned = [&old, &new].into_iter().flatten().filter_map(|slice| owner(key, slice));
-        concerned.filter(|owner| !self.is_as_wanted(owner, key, old.is_none(), new.as_deref())).collect()
+        self.uncount(key, old.as_deref());
+        self.count(key, new.as_deref());
+        let affected = [&old, &new].into_iter().flatten().filter_map(|slice| owner(key, slice));
+        affected.filter(|owner| !self.is_as_desired(owner, key, old.is_none(), new.as_deref())).collect()
     }
 
-    fn claim(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
+    fn count(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
         let Some(slice) = slice else { return };
         let owner = owner(key, slice);
         if let Some(owner) = &owner {
             self.of_placement.entry(owner.clone()).or_default().insert(key.name.clone());
         }
-        if owner.is_none_or(|owner| !self.wanted.contains_key(&owner)) {
+        if owner.is_none_or(|owner| !self.desired.contains_key(&owner)) {
             self.add(slice.clusters.iter().cloned());
         }
     }
 
-    fn release(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
+    fn uncount(&mut self, key: &ObjectKey, slice: Option<&Slice>) {
         let Some(slice) = slice else { return };
         let owner = owner(key, slice);
         if let Some(owner) = &owner
@@ -104,43 +104,43 @@ impl Decisions {
                 self.of_placement.remove(owner);
             }
         }
-        if owner.is_none_or(|owner| !self.wanted.contains_key(&owner)) {
+        if owner.is_none_or(|owner| !self.desired.contains_key(&owner)) {
             self.subtract(&slice.clusters);
         }
     }
 
     /// Whether the placement expects this decision to be so.
-    fn is_as_wanted(&self, owner: &ObjectKey, key: &ObjectKey, is_added: bool, slice: Option<&Slice>) -> bool {
-        let Some(all) = self.wanted.get(owner) else { return false };
-        match (all.iter().find(|wanted| wanted.name == key.name), slice) {
-            // A decision is made without clusters, which are written next.
-            (Some(wanted), Some(slice)) => {
-                slice.is_labelled(&owner.name, wanted)
-                    && (slice.clusters == wanted.clusters || is_added && slice.clusters.is_empty())
+    fn is_as_desired(&self, owner: &ObjectKey, key: &ObjectKey, is_added: bool, slice: Option<&Slice>) -> bool {
+        let Some(all) = self.desired.get(owner) else { return false };
+        match (all.iter().find(|desired| desired.name == key.name), slice) {
+            // A decision is created without clusters, which are written next.
+            (Some(desired), Some(slice)) => {
+                slice.is_labelled(&owner.name, desired)
+                    && (slice.clusters == desired.clusters || is_added && slice.clusters.is_empty())
             }
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         }
     }
 
-    /// What a plan wants, from now on.
-    pub(super) fn expect(&mut self, key: &ObjectKey, wanted: Vec<Wanted>) {
-        self.subtract(&self.claims(key));
-        self.add(wanted.iter().flat_map(|decision| decision.clusters.iter().cloned()));
-        self.wanted.insert(key.clone(), wanted);
+    /// Records a plan: its decisions are counted from now on.
+    pub(super) fn record_plan(&mut self, key: &ObjectKey, desired: Vec<DesiredDecision>) {
+        self.subtract(&self.clusters_of(key));
+        self.add(desired.iter().flat_map(|decision| decision.clusters.iter().cloned()));
+        self.desired.insert(key.clone(), desired);
     }
 
-    /// No plan, from now on: the decisions that there are count.
-    pub(super) fn expect_nothing(&mut self, key: &ObjectKey) {
-        self.subtract(&self.claims(key));
-        self.wanted.remove(key);
-        self.add(self.claims(key).into_iter());
+    /// Forgets the plan: the existing decisions are counted from now on.
+    pub(super) fn forget_plan(&mut self, key: &ObjectKey) {
+        self.subtract(&self.clusters_of(key));
+        self.desired.remove(key);
+        self.add(self.clusters_of(key).into_iter());
     }
 
-    /// The clusters that a placement adds to the tally.
-    pub(super) fn claims(&self, key: &ObjectKey) -> Vec<Name> {
-        match self.wanted.get(key) {
-            Some(wanted) => wanted.iter().flat_map(|decision| decision.clusters.iter().cloned()).collect(),
+    /// The clusters that are counted for a placement.
+    pub(super) fn clusters_of(&self, key: &ObjectKey) -> Vec<Name> {
+        match self.desired.get(key) {
+            Some(desired) => desired.iter().flat_map(|decision| decision.clusters.iter().cloned()).collect(),
             None => self.slices_of(key).flat_map(|(_, slice)| slice.clusters.iter().cloned()).collect(),
         }
     }
@@ -150,13 +150,13 @@ impl Decisions {
         self.slices_of(key).any(|(_, slice)| slice.clusters.iter().any(|listed| **listed == *cluster))
     }
 
-    /// How often each cluster is chosen.
-    pub(super) fn tally(&self) -> Arc<Tally> {
-        self.tally.clone()
+    /// How many decisions list each cluster.
+    pub(super) fn counts(&self) -> Arc<ClusterCounts> {
+        self.counts.clone()
     }
 
-    /// The decisions of a placement, and whatever else has a name like those.
-    pub(super) fn around(&self, key: &ObjectKey) -> Slices {
+    /// The decisions of a placement, and those of others that have such a name.
+    pub(super) fn relevant_to(&self, key: &ObjectKey) -> Slices {
         let first = ObjectKey::new(key.namespace.clone(), format!("{}-decision-", key.name));
         let alike = self.all.range((Bound::Included(&first), Bound::Unbounded));
         let alike = alike
@@ -171,24 +171,24 @@ impl Decisions {
     }
 
     fn add(&mut self, clusters: impl Iterator<Item = Name>) {
-        let tally = Arc::make_mut(&mut self.tally);
-        clusters.for_each(|cluster| *tally.entry(cluster).or_default() += 1);
+        let counts = Arc::make_mut(&mut self.counts);
+        clusters.for_each(|cluster| *counts.entry(cluster).or_default() += 1);
     }
 
     fn subtract(&mut self, clusters: &[Name]) {
-        let tally = Arc::make_mut(&mut self.tally);
+        let counts = Arc::make_mut(&mut self.counts);
         for cluster in clusters {
-            let left = tally.get(cluster).copied().unwrap_or_default().saturating_sub(1);
+            let left = counts.get(cluster).copied().unwrap_or_default().saturating_sub(1);
             if left == 0 {
-                tally.remove(cluster)
+                counts.remove(cluster)
             } else {
-                tally.insert(cluster.clone(), left)
+                counts.insert(cluster.clone(), left)
             };
         }
     }
 }
 
-/// The placement that a decision is of, as its label has it.
+/// The placement that a decision belongs to, by its label.
 fn owner(key: &ObjectKey, slice: &Slice) -> Option<ObjectKey> {
     let placement = slice.placement.as_ref()?;
     Some(ObjectKey::new(key.namespace.clone(), placement.clone()))

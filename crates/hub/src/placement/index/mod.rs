@@ -1,8 +1,8 @@
-//! What all placements depend on, kept up to date by watches.
+//! Everything that placements depend on, kept up to date by informers.
 //!
-//! Each change answers which placements it can affect; a placement that is to be planned gets a [`Scene`]: everything its
-//! decision depends on, as of one moment. The lock is held for neither planning nor writing: a scene shares the large
-//! parts, which are copied when they change while somebody still looks at them.
+//! For each change it returns the placements that the change can affect. A placement is planned from a [`Snapshot`]: everything
+//! its decision depends on, as of one moment. The index is locked neither while a placement is planned nor while it is written:
+//! a snapshot shares the large parts, which are copied on write.
 
 mod affected;
 mod clusters;
@@ -31,12 +31,12 @@ pub(crate) use self::{
 };
 use super::{
     facts::{Clusters, Name},
-    group::Wanted,
+    group::DesiredDecision,
     rules::Rules,
-    schedule::Tally,
+    schedule::ClusterCounts,
 };
 
-/// What all placements depend on. Cheap to clone; all clones share it.
+/// Everything that placements depend on. Cheap to clone; all clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     state: Arc<Mutex<State>>,
@@ -61,22 +61,22 @@ struct Bindings {
 struct Entry {
     rules: Arc<Rules>,
     /// The status as it will be once the last plan is written.
-    said: Option<PlacementStatus>,
+    status: Option<PlacementStatus>,
 }
 
 /// Everything that the decision of one placement depends on, as of one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Scene {
+pub(crate) struct Snapshot {
     pub(crate) rules: Arc<Rules>,
     pub(crate) clusters: Arc<Clusters>,
     pub(crate) sets: Arc<Sets>,
     /// The bindings of the placement's namespace.
     pub(crate) bound: Arc<BTreeSet<String>>,
-    /// How often each cluster is chosen by all placements.
-    pub(crate) tally: Arc<Tally>,
-    /// The clusters that this placement adds to the tally.
-    pub(crate) claims: Vec<Name>,
-    /// The decisions of the placement, and those of others that have their names.
+    /// How often all placements have selected each cluster.
+    pub(crate) counts: Arc<ClusterCounts>,
+    /// The clusters that are counted for this placement.
+    pub(crate) own: Vec<Name>,
+    /// The decisions of the placement, and those of others that have such a name.
     pub(crate) slices: Slices,
 }
 
@@ -85,118 +85,118 @@ impl Index {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a change of a cluster; the placements it can affect.
+    /// Stores a change of a cluster. Returns the placements that it can affect.
     pub(crate) fn cluster(&self, change: Change<'_, ManagedCluster>, now: Timestamp) -> Vec<ObjectKey> {
         let cluster = change.object();
         let new = (!matches!(change, Change::Deleted(_))).then(|| cluster.as_ref());
         let mut state = self.lock();
         let name = cluster.name_any();
-        match state.fleet.take(&name, new, now) {
+        match state.fleet.update_cluster(&name, new, now) {
             Some((old, new)) => state.affected_by_cluster(&name, old.as_deref(), new.as_deref()),
             None => Vec::new(),
         }
     }
 
-    /// Takes in a change of a set; the placements it can affect.
+    /// Stores a change of a set. Returns the placements that it can affect.
     pub(crate) fn set(&self, change: Change<'_, ManagedClusterSet>) -> Vec<ObjectKey> {
         let set = change.object();
         let new = (!matches!(change, Change::Deleted(_))).then(|| set.as_ref());
         let mut state = self.lock();
         let name = set.name_any();
-        match state.fleet.take_set(&name, new) {
+        match state.fleet.update_set(&name, new) {
             Some(change) => state.affected_by_set(&name, change),
             None => Vec::new(),
         }
     }
 
-    /// Takes in a change of a binding; the placements it can affect.
+    /// Stores a change of a binding. Returns the placements that it can affect.
     pub(crate) fn binding(&self, change: Change<'_, ManagedClusterSetBinding>) -> Vec<ObjectKey> {
         let key = ObjectKey::of(change.object().as_ref());
         let mut state = self.lock();
-        let is_news = match change {
+        let has_changed = match change {
             Change::Deleted(_) => state.bindings.remove(&key),
             Change::Added(_) | Change::Updated { .. } => state.bindings.insert(&key),
         };
-        if is_news { state.placements_in(&key.namespace) } else { Vec::new() }
+        if has_changed { state.placements_in(&key.namespace) } else { Vec::new() }
     }
 
-    /// Takes in a change of a placement; its key, unless there is nothing new in it.
+    /// Stores a change of a placement. Returns its key if it is to be planned.
     pub(crate) fn placement(&self, change: Change<'_, Placement>) -> Option<ObjectKey> {
         let key = ObjectKey::of(change.object().as_ref());
         let mut state = self.lock();
         match change {
-            Change::Added(placement) => state.enter(&key, placement),
+            Change::Added(placement) => state.insert_placement(&key, placement),
             Change::Updated { old, new } if old.metadata.uid != new.metadata.uid => {
-                state.leave(&key);
-                state.enter(&key, new);
+                state.remove_placement(&key);
+                state.insert_placement(&key, new);
             }
-            Change::Updated { new, .. } => return state.update(&key, new).then_some(key),
+            Change::Updated { new, .. } => return state.update_placement(&key, new).then_some(key),
             Change::Deleted(_) => {
-                state.leave(&key);
+                state.remove_placement(&key);
                 return None;
             }
         }
         Some(key)
     }
 
-    /// Takes in a change of a decision; the placement that must look after it, unless it is as that wants it.
+    /// Stores a change of a decision. Returns the placements that did not expect it.
     pub(crate) fn decision(&self, change: Change<'_, PlacementDecision>) -> Vec<ObjectKey> {
         let decision = change.object();
         let key = ObjectKey::of(decision.as_ref());
         let mut state = self.lock();
         let new = (!matches!(change, Change::Deleted(_))).then(|| state.slice(decision));
-        let concerned = state.decisions.take(&key, new);
-        concerned.into_iter().filter(|key| state.placements.contains_key(key)).collect()
+        let affected = state.decisions.update(&key, new);
+        affected.into_iter().filter(|key| state.placements.contains_key(key)).collect()
     }
 
-    /// Everything that the decision of a placement depends on; `None` without such a placement.
-    pub(crate) fn scene(&self, key: &ObjectKey) -> Option<Scene> {
+    /// Everything that the decision on a placement depends on; `None` if the placement does not exist.
+    pub(crate) fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot> {
         let state = self.lock();
         let rules = state.placements.get(key)?.rules.clone();
-        Some(Scene {
+        Some(Snapshot {
             rules,
             clusters: state.fleet.clusters.clone(),
             sets: state.fleet.sets.clone(),
             bound: state.bindings.by_namespace.get(&key.namespace).cloned().unwrap_or_default(),
-            tally: state.decisions.tally(),
-            claims: state.decisions.claims(key),
-            slices: state.decisions.around(key),
+            counts: state.decisions.counts(),
+            own: state.decisions.clusters_of(key),
+            slices: state.decisions.relevant_to(key),
         })
     }
 
-    /// Takes note of the decisions and the status that are about to be written, so that they are no news when the watches
-    /// bring them, and count for other placements at once.
-    pub(crate) fn expect(&self, key: &ObjectKey, wanted: Vec<Wanted>, said: PlacementStatus) {
+    /// Records the decisions and the status that are about to be written, so that other placements count them at once, and
+    /// they cause no new plan when informers bring them.
+    pub(crate) fn record_plan(&self, key: &ObjectKey, desired: Vec<DesiredDecision>, status: PlacementStatus) {
         let mut state = self.lock();
-        let Some(entry) = state.placements.get_mut(key).filter(|entry| !entry.rules.is_off) else { return };
-        entry.said = Some(said);
-        state.decisions.expect(key, wanted);
+        let Some(entry) = state.placements.get_mut(key).filter(|entry| !entry.rules.is_ignored) else { return };
+        entry.status = Some(status);
+        state.decisions.record_plan(key, desired);
     }
 }
 
 impl State {
-    fn enter(&mut self, key: &ObjectKey, placement: &Placement) {
+    fn insert_placement(&mut self, key: &ObjectKey, placement: &Placement) {
         let rules = Arc::new(Rules::of(placement));
-        self.placements.insert(key.clone(), Entry { rules, said: None });
+        self.placements.insert(key.clone(), Entry { rules, status: None });
     }
 
-    fn leave(&mut self, key: &ObjectKey) {
+    fn remove_placement(&mut self, key: &ObjectKey) {
         self.placements.remove(key);
-        self.decisions.expect_nothing(key);
+        self.decisions.forget_plan(key);
     }
 
-    /// Whether it says something new.
-    fn update(&mut self, key: &ObjectKey, new: &Placement) -> bool {
+    /// Whether the placement is to be planned again.
+    fn update_placement(&mut self, key: &ObjectKey, new: &Placement) -> bool {
         let rules = Rules::of(new);
         let Some(entry) = self.placements.get_mut(key) else { return false };
         if *entry.rules == rules {
-            // The status is written here alone; another one is somebody's mistake, to be repaired.
-            return entry.said != new.status;
+            // Only the placement controller writes the status; a different one is corrected.
+            return entry.status != new.status;
         }
-        if rules.is_off {
-            // Its decisions count as they are: others may write them from now on.
-            entry.said = None;
-            self.decisions.expect_nothing(key);
+        if rules.is_ignored {
+            // The existing decisions are counted: others may write them from now on.
+            entry.status = None;
+            self.decisions.forget_plan(key);
         }
         entry.rules = Arc::new(rules);
         true
@@ -224,11 +224,11 @@ impl Bindings {
             }
         }
         let Some(names) = self.by_namespace.get_mut(&key.namespace) else { return false };
-        let was_there = Arc::make_mut(names).remove(&key.name);
+        let existed = Arc::make_mut(names).remove(&key.name);
         if names.is_empty() {
             self.by_namespace.remove(&key.namespace);
         }
-        was_there
+        existed
     }
 
     fn has(&self, namespace: &str, set: &str) -> bool {

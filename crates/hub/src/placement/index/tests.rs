@@ -100,19 +100,19 @@ fn a_placement_is_planned_when_its_spec_changes_or_somebody_edits_its_status() {
     assert_eq!(world.placement(noted.clone()), [key("all")]);
     noted.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
     world.placement(noted);
-    assert!(world.index.scene(&key("all")).unwrap().rules.is_off);
+    assert!(world.index.snapshot(&key("all")).unwrap().rules.is_ignored);
 }
 
 #[test]
 fn a_deleted_placement_no_longer_counts_once_its_decisions_are_gone() {
     let mut world = world();
     assert_eq!(world.no_placement("all"), []);
-    assert!(world.index.scene(&key("all")).is_none());
-    let tally = world.index.scene(&key("prod")).unwrap().tally;
-    assert_eq!(tally["prod1"], 2);
+    assert!(world.index.snapshot(&key("all")).is_none());
+    let counts = world.index.snapshot(&key("prod")).unwrap().counts;
+    assert_eq!(counts["prod1"], 2);
     assert_eq!(world.no_decision("all-decision-1"), []);
-    let tally = world.index.scene(&key("prod")).unwrap().tally;
-    assert_eq!((tally["prod1"], tally["dev1"]), (1, 1));
+    let counts = world.index.snapshot(&key("prod")).unwrap().counts;
+    assert_eq!((counts["prod1"], counts["dev1"]), (1, 1));
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn a_placement_that_is_switched_off_counts_with_what_its_decisions_list() {
     let mut off = placement("all", json!({}));
     off.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
     world.placement(off);
-    let mut theirs = under_way.wanted[0].clone();
+    let mut theirs = under_way.desired[0].clone();
     theirs.clusters = vec!["dev1".into()];
     world.decision(decision("all", &theirs, true));
-    let count = |world: &World| world.index.scene(&key("prod")).unwrap().tally;
+    let count = |world: &World| world.index.snapshot(&key("prod")).unwrap().counts;
     assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2));
-    world.index.expect(&key("all"), under_way.wanted, under_way.status);
+    world.index.record_plan(&key("all"), under_way.desired, under_way.status);
     assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2), "a plan that comes too late does not count");
 }
 

@@ -1,28 +1,28 @@
-//! `spec.decisionStrategy`: how the chosen clusters are split into groups.
+//! `spec.decisionStrategy`: how the selected clusters are split into groups.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ocm_api::cluster::v1beta1::{DecisionGroup, GroupStrategy};
 
-use super::{Problem, predicates::Traits};
+use super::{Problem, predicates::ClusterSelector};
 
 const STRATEGY: &str = "spec.decisionStrategy.groupStrategy";
 
-/// How the chosen clusters are split.
+/// How the selected clusters are split.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Grouping {
-    /// Groups by selector, up to the first that is wrong.
+    /// Groups by selector, up to the first that is invalid.
     pub(crate) rules: Vec<GroupRule>,
     /// How large a group may become.
     pub(crate) size: Size,
-    /// What is wrong with the first that is.
+    /// What is wrong with the first group that is invalid.
     pub(crate) problem: Option<Problem>,
 }
 
-/// A group that takes the clusters that are so.
+/// A group of the clusters that a selector matches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GroupRule {
     pub(crate) name: String,
-    pub(crate) traits: Traits,
+    pub(crate) selector: ClusterSelector,
 }
 
 /// How large a group may become.
@@ -31,9 +31,9 @@ pub(crate) enum Size {
     /// All in one.
     #[default]
     All,
-    /// So many.
+    /// This many clusters.
     Clusters(usize),
-    /// So many percent of all chosen clusters.
+    /// This percentage of all selected clusters.
     Percent(f64),
 }
 
@@ -60,8 +60,8 @@ impl GroupRule {
     fn read(index: usize, group: &DecisionGroup) -> Result<Self, Problem> {
         let field = format!("{STRATEGY}.decisionGroups[{index}].groupClusterSelector");
         let selector = &group.group_cluster_selector;
-        let traits = Traits::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)?;
-        Ok(Self { name: group.group_name.clone(), traits })
+        let selector = ClusterSelector::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)?;
+        Ok(Self { name: group.group_name.clone(), selector })
     }
 }
 
@@ -83,8 +83,8 @@ impl Size {
         text.strip_suffix('%')?.parse().ok().map(Self::Percent)
     }
 
-    /// The size of a group out of so many chosen clusters, at least 1.
-    #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 clusters")]
+    /// The size of a group if `chosen` clusters are selected, at least 1.
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 clusters")]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! What a placement asks for, checked once and ready to be applied to many clusters.
+//! The spec of a placement, checked once and ready to be applied to many clusters.
 
 mod grouping;
 mod predicates;
@@ -21,16 +21,16 @@ use super::facts::Cluster;
 /// What is wrong with a placement, for a condition: the field, and what to do.
 pub(crate) type Problem = String;
 
-/// What a placement asks for. What is wrong with a part only matters when that part is used.
+/// The spec of a placement. An error in a part only matters when that part is used.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rules {
-    /// Whether the hub is to leave the placement and its decisions alone.
-    pub(crate) is_off: bool,
-    /// The sets to choose from; empty for all that are bound.
+    /// Whether the hub ignores the placement and its decisions: it is being deleted, or scheduling is disabled.
+    pub(crate) is_ignored: bool,
+    /// The sets to select from; empty for all that are bound.
     pub(crate) sets: Vec<String>,
-    /// How many clusters are wanted; `None` for all that fit.
-    pub(crate) wanted: Result<Option<usize>, Problem>,
-    /// The field that asks for what this hub cannot do.
+    /// How many clusters to select; `None` for all that fit.
+    pub(crate) number_of_clusters: Result<Option<usize>, Problem>,
+    /// The field that asks for something this hub does not support.
     pub(crate) refusal: Option<Problem>,
     pub(crate) predicates: Result<Predicates, Problem>,
     pub(crate) tolerations: Result<Tolerations, Problem>,
@@ -43,9 +43,9 @@ impl Rules {
     pub(crate) fn of(placement: &Placement) -> Self {
         let spec = &placement.spec;
         Self {
-            is_off: write::is_deleting(placement) || is_disabled(placement),
+            is_ignored: write::is_deleting(placement) || is_disabled(placement),
             sets: spec.cluster_sets.clone(),
-            wanted: spec.number_of_clusters.map(count).transpose(),
+            number_of_clusters: spec.number_of_clusters.map(count).transpose(),
             refusal: refusal::refusal(placement),
             predicates: Predicates::read(&spec.predicates),
             tolerations: Tolerations::read(&spec.tolerations),
@@ -54,16 +54,16 @@ impl Rules {
         }
     }
 
-    /// Whether the placement may choose from this set, if it is bound to its namespace.
-    pub(crate) fn takes(&self, set: &str) -> bool {
+    /// Whether the placement selects from this set, if it is bound to its namespace.
+    pub(crate) fn selects_from(&self, set: &str) -> bool {
         self.sets.is_empty() || self.sets.iter().any(|taken| taken == set)
     }
 
-    /// Whether a change of a cluster that it may choose from both before and after can lead to another decision.
-    /// `fits` says whether the cluster could be chosen, before and after.
-    pub(crate) fn minds(&self, old: &Cluster, new: &Cluster, fits: (bool, bool)) -> bool {
+    /// Whether the change of a cluster that is a candidate both before and after can lead to another decision. `fits` is
+    /// whether the cluster could be selected, before and after.
+    pub(crate) fn can_change_decision(&self, old: &Cluster, new: &Cluster, fits: (bool, bool)) -> bool {
         let may_expire = self.tolerations.as_ref().is_ok_and(Tolerations::may_expire);
-        let scores = self.weights.as_ref().is_ok_and(Weights::look_at_resources);
+        let scores = self.weights.as_ref().is_ok_and(Weights::use_resources);
         fits.0 != fits.1
             || fits.1
                 && (may_expire && old.taints != new.taints

@@ -1,4 +1,4 @@
-//! `spec.predicates`: what a cluster must be like in labels and claims.
+//! `spec.predicates`: selectors for the labels and claims of clusters.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
@@ -7,13 +7,13 @@ use ocm_apimachinery::selector::{self, Selector};
 use super::Problem;
 use crate::placement::facts::Cluster;
 
-/// Alternatives of which a cluster must meet one; none at all ask for nothing.
+/// Alternatives of which a cluster must match one; without any, every cluster matches.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Predicates(Vec<Traits>);
+pub(crate) struct Predicates(Vec<ClusterSelector>);
 
-/// What a cluster must be like, labels and claims both.
+/// Selects clusters by their labels and claims, which must both match.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Traits {
+pub(crate) struct ClusterSelector {
     labels: Selector,
     claims: Selector,
 }
@@ -24,19 +24,19 @@ impl Predicates {
         let read = |(index, predicate): (usize, &ClusterPredicate)| {
             let field = format!("spec.predicates[{index}].requiredClusterSelector");
             let selector = &predicate.required_cluster_selector;
-            Traits::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)
+            ClusterSelector::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)
         };
         predicates.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a cluster meets one of them.
+    /// Whether a cluster matches one of them.
     pub(crate) fn admit(&self, cluster: &Cluster) -> bool {
-        self.0.is_empty() || self.0.iter().any(|traits| traits.are_of(cluster))
+        self.0.is_empty() || self.0.iter().any(|selector| selector.matches(cluster))
     }
 }
 
-impl Traits {
-    /// Reads what a cluster must be like; a selector that is not there asks for nothing.
+impl ClusterSelector {
+    /// Reads the selectors; an absent one matches every cluster.
     pub(crate) fn read(
         field: &str,
         labels: Option<&LabelSelector>,
@@ -50,8 +50,8 @@ impl Traits {
         })
     }
 
-    /// Whether a cluster is like that.
-    pub(crate) fn are_of(&self, cluster: &Cluster) -> bool {
+    /// Whether a cluster matches.
+    pub(crate) fn matches(&self, cluster: &Cluster) -> bool {
         self.labels.matches(&cluster.labels) && self.claims.matches(&cluster.claims)
     }
 }

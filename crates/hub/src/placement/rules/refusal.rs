@@ -1,4 +1,4 @@
-//! Fields that ask for what this hub cannot do.
+//! Fields that ask for something this hub does not support.
 
 use kube::ResourceExt as _;
 use ocm_api::cluster::v1beta1::Placement;

@@ -1,4 +1,4 @@
-//! `spec.tolerations`: which taints do not keep a cluster from being chosen, and for how long.
+//! `spec.tolerations`: which taints do not keep a cluster from being selected, and for how long.
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::v1::{Taint, TaintEffect};
@@ -19,14 +19,14 @@ struct Tolerated {
     limit: Option<SignedDuration>,
 }
 
-/// Until when taints do not matter.
+/// Until when taints are tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// They do already.
+    /// They are not tolerated any more, or never were.
     Now,
-    /// They will from this moment on.
+    /// Until this moment.
     Then(Timestamp),
-    /// They never will.
+    /// Without a limit.
     Forever,
 }
 
@@ -43,13 +43,12 @@ impl Tolerations {
         self.0.iter().any(|tolerated| tolerated.limit.is_some())
     }
 
-    /// Until when none of these taints keeps a cluster from being chosen, or from staying chosen when it
-    /// `is_decided`.
+    /// Until when all of these taints are tolerated on a cluster, which is already selected if it `is_decided`.
     pub(crate) fn tolerate(&self, taints: &[Taint], is_decided: bool, now: Timestamp) -> Until {
         taints.iter().map(|taint| self.tolerates(taint, is_decided, now)).fold(Until::Forever, Until::earlier)
     }
 
-    /// The first toleration that tolerates the taint counts.
+    /// The first toleration that matches the taint and has not ended counts.
     fn tolerates(&self, taint: &Taint, is_decided: bool, now: Timestamp) -> Until {
         match taint.effect {
             TaintEffect::PreferNoSelect => return Until::Forever,
@@ -62,7 +61,7 @@ impl Tolerations {
 }
 
 impl Tolerated {
-    /// `None` for an operator that nobody knows: it tolerates nothing.
+    /// `None` for an unknown operator: it tolerates nothing.
     fn read(field: &str, toleration: &Toleration) -> Result<Option<Self>, Problem> {
         let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (key, value) = (text(&toleration.key), text(&toleration.value));
@@ -90,7 +89,7 @@ impl Tolerated {
             && self.value.as_deref().is_none_or(|value| value == taint.value.as_deref().unwrap_or_default())
     }
 
-    /// Until when; `None` when that is over. The time of a taint that has no `timeAdded` has not begun to run.
+    /// Until when; `None` when that is over. Without `timeAdded`, the time has not begun to run.
     fn until(&self, taint: &Taint, now: Timestamp) -> Option<Until> {
         let (Some(limit), Some(added)) = (self.limit, &taint.time_added) else { return Some(Until::Forever) };
         let end = added.0.saturating_add(limit).unwrap_or(Timestamp::MAX);
@@ -99,7 +98,7 @@ impl Tolerated {
 }
 
 impl Until {
-    /// Whichever is over first.
+    /// The earlier of two ends.
     pub(crate) fn earlier(self, other: Self) -> Self {
         match (self, other) {
             (Self::Now, _) | (_, Self::Now) => Self::Now,

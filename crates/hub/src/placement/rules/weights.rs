@@ -34,8 +34,8 @@ impl Weights {
     }
 
     /// Whether a cluster's resources count.
-    pub(crate) fn look_at_resources(&self) -> bool {
-        self.0.iter().any(|(prioritizer, _)| prioritizer.looks_at_resources())
+    pub(crate) fn use_resources(&self) -> bool {
+        self.0.iter().any(|(prioritizer, _)| prioritizer.uses_resources())
     }
 }
 

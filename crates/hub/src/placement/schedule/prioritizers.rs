@@ -1,6 +1,6 @@
 //! Scores of clusters that fit, the higher the better. A prioritizer gives from -100 to 100.
 
-use super::{Candidate, Situation};
+use super::{Candidate, ScheduleContext};
 use crate::placement::facts::Allocatable;
 
 /// The best score.
@@ -9,9 +9,9 @@ const BEST: i64 = 100;
 /// A way to score clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Prioritizer {
-    /// Prefers clusters that other placements choose less.
+    /// Prefers clusters that other placements select less.
     Balance,
-    /// Prefers clusters that are chosen already.
+    /// Prefers clusters that are selected already.
     Steady,
     /// Prefers clusters with more CPU.
     AllocatableCpu,
@@ -20,9 +20,9 @@ pub(crate) enum Prioritizer {
 }
 
 impl Prioritizer {
-    /// Every one there is.
+    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Balance, Self::Steady, Self::AllocatableCpu, Self::AllocatableMemory];
-    /// Those that count without being asked for.
+    /// Those that count by default.
     pub(crate) const DEFAULTS: [Self; 2] = [Self::Balance, Self::Steady];
 
     /// Its name in a placement.
@@ -35,27 +35,27 @@ impl Prioritizer {
         }
     }
 
-    /// Whether a cluster's resources count.
-    pub(crate) const fn looks_at_resources(self) -> bool {
+    /// Whether it depends on the resources of clusters.
+    pub(crate) const fn uses_resources(self) -> bool {
         matches!(self, Self::AllocatableCpu | Self::AllocatableMemory)
     }
 
     /// The score of each cluster, in the order of the clusters.
-    pub(crate) fn scores(self, fitting: &[Candidate<'_>], situation: &Situation<'_>) -> Vec<i64> {
+    pub(crate) fn scores(self, fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<i64> {
         match self {
-            Self::Balance => balance(fitting, situation),
-            Self::Steady => fitting.iter().map(|one| if situation.has_decided(one.name) { BEST } else { 0 }).collect(),
+            Self::Balance => balance(fitting, context),
+            Self::Steady => fitting.iter().map(|one| if context.has_decided(one.name) { BEST } else { 0 }).collect(),
             Self::AllocatableCpu => amounts(fitting, |allocatable| allocatable.cpu),
             Self::AllocatableMemory => amounts(fitting, |allocatable| allocatable.memory),
         }
     }
 }
 
-/// From how often other placements choose a cluster, beside the one they choose most, be it a candidate or not.
-fn balance(fitting: &[Candidate<'_>], situation: &Situation<'_>) -> Vec<i64> {
-    let by_others = |name: &str, times: u32| times - situation.claims.get(name).copied().unwrap_or(0).min(times);
-    let most = situation.tally.iter().map(|(name, times)| by_others(name, *times)).max().unwrap_or(0);
-    let times = |name: &str| situation.tally.get(name).map_or(0, |times| by_others(name, *times));
+/// How often other placements select a cluster, relative to the one they select most, which need not be a candidate.
+fn balance(fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<i64> {
+    let by_others = |name: &str, times: u32| times - context.own.get(name).copied().unwrap_or(0).min(times);
+    let most = context.counts.iter().map(|(name, times)| by_others(name, *times)).max().unwrap_or(0);
+    let times = |name: &str| context.counts.get(name).map_or(0, |times| by_others(name, *times));
     fitting.iter().map(|one| balance_of(times(one.name), most)).collect()
 }
 
@@ -66,10 +66,10 @@ fn balance_of(times: u32, most: u32) -> i64 {
     }
 }
 
-/// From where a cluster stands between the one with the least and the one with the most; 0 when it does not say.
+/// The position of a cluster between the one with the least and the one with the most; 0 if it does not report the resource.
 fn amounts(fitting: &[Candidate<'_>], amount: impl Fn(&Allocatable) -> Option<f64>) -> Vec<i64> {
-    let said = || fitting.iter().filter_map(|one| amount(&one.facts.allocatable));
-    let (least, most) = (said().fold(f64::INFINITY, f64::min), said().fold(f64::NEG_INFINITY, f64::max));
+    let reported = || fitting.iter().filter_map(|one| amount(&one.facts.allocatable));
+    let (least, most) = (reported().fold(f64::INFINITY, f64::min), reported().fold(f64::NEG_INFINITY, f64::max));
     let score = |amount: f64| {
         if most > least { truncate(((amount - least) / (most - least) - 0.5) * 200.0) } else { BEST }
     };
@@ -90,15 +90,15 @@ mod tests {
     use super::*;
     use crate::placement::{
         facts::{Cluster, Clusters},
-        schedule::Tally,
+        schedule::ClusterCounts,
     };
 
-    fn scores(prioritizer: Prioritizer, clusters: &Clusters, tally: &[(&str, u32)], own: &[(&str, u32)]) -> Vec<i64> {
-        let tally: Tally = tally.iter().map(|(name, times)| ((*name).into(), *times)).collect();
+    fn scores(prioritizer: Prioritizer, clusters: &Clusters, counts: &[(&str, u32)], own: &[(&str, u32)]) -> Vec<i64> {
+        let counts: ClusterCounts = counts.iter().map(|(name, times)| ((*name).into(), *times)).collect();
         let own: HashMap<&str, u32> = own.iter().copied().collect();
-        let situation = Situation { now: Timestamp::UNIX_EPOCH, decided: &own, tally: &tally, claims: &own };
+        let context = ScheduleContext { now: Timestamp::UNIX_EPOCH, decided: &own, counts: &counts, own: &own };
         let fitting: Vec<_> = clusters.iter().map(|(name, facts)| Candidate { name, facts }).collect();
-        prioritizer.scores(&fitting, &situation)
+        prioritizer.scores(&fitting, &context)
     }
 
     fn clusters(memory: &[(&str, Option<f64>)]) -> Clusters {
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn balance_prefers_clusters_that_others_choose_less() {
         let clusters = named(&["a", "b", "c", "d"]);
-        let tally = [("a", 1), ("b", 2), ("c", 3)];
-        assert_eq!(scores(Prioritizer::Balance, &clusters, &tally, &[]), [32, -32, -100, 100]);
+        let counts = [("a", 1), ("b", 2), ("c", 3)];
+        assert_eq!(scores(Prioritizer::Balance, &clusters, &counts, &[]), [32, -32, -100, 100]);
         assert_eq!(scores(Prioritizer::Balance, &clusters, &[], &[]), [100; 4]);
     }
 

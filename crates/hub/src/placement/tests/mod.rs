@@ -1,6 +1,6 @@
 //! What is planned for placements, from what the watches bring.
 
-mod held;
+mod frozen;
 mod writes;
 
 use ocm_api::labels::CLUSTER_SET;
@@ -76,7 +76,7 @@ fn fewer_clusters_than_wanted_are_told_with_their_number() {
     let plan = settle(&mut world, json!({"numberOfClusters": 5}));
     let (reason, message) = satisfied(&plan);
     assert_eq!(reason, "NotAllDecisionsScheduled");
-    assert!(message.starts_with("3 clusters are chosen, 2 more are wanted"), "{message}");
+    assert!(message.starts_with("3 clusters are selected, 2 more are requested"), "{message}");
     assert_eq!(plan.status.number_of_selected_clusters, 3);
 }
 
@@ -89,7 +89,7 @@ fn no_cluster_that_fits_or_none_wanted_leaves_one_empty_decision() {
         let mut world = world(2);
         let plan = settle(&mut world, spec);
         assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
-        assert_eq!((plan.wanted.len(), plan.wanted[0].clusters.len()), (1, 0));
+        assert_eq!((plan.desired.len(), plan.desired[0].clusters.len()), (1, 0));
         assert_eq!(plan.status.decision_groups[0].clusters_count, 0);
     }
 }
@@ -188,7 +188,7 @@ fn a_plan_counts_for_others_before_it_is_written() {
     world.placement(placement("one", json!({"numberOfClusters": 2})));
     world.placement(placement("two", json!({"numberOfClusters": 2})));
     let one = world.plan("one", at(0));
-    world.index.expect(&super::testing::key("one"), one.wanted, one.status);
+    world.index.record_plan(&super::testing::key("one"), one.desired, one.status);
     world.settle("two", at(0));
     assert_eq!(world.decided("two"), ["c002", "c003"]);
 }
@@ -199,11 +199,11 @@ fn a_toleration_with_a_time_limit_is_looked_at_again_when_it_ends() {
     world.cluster(tainted(cluster("c1", &[]), "sick", "NoSelect"));
     let tolerate = json!({"tolerations": [{"key": "sick", "operator": "Exists", "tolerationSeconds": 60}]});
     let plan = settle(&mut world, tolerate);
-    assert_eq!(plan.again.unwrap().as_secs(), 60);
+    assert_eq!(plan.requeue_after.unwrap().as_secs(), 60);
     assert_eq!(world.decided("p"), ["c1"]);
-    assert_eq!(world.settle("p", at(59)).again.unwrap().as_secs(), 1);
+    assert_eq!(world.settle("p", at(59)).requeue_after.unwrap().as_secs(), 1);
     let over = world.settle("p", at(60));
-    assert_eq!((over.again, satisfied(&over).0.as_str()), (None, "NoManagedClusterMatched"));
+    assert_eq!((over.requeue_after, satisfied(&over).0.as_str()), (None, "NoManagedClusterMatched"));
     assert_eq!(world.decided("p"), [""; 0]);
 }
 
@@ -216,19 +216,19 @@ fn a_taint_without_a_time_counts_from_when_it_was_first_seen() {
     sick.spec.taints[0].time_added = None;
     world.now = 100;
     assert_eq!(world.cluster(sick.clone()).len(), 1);
-    assert_eq!(world.settle("p", at(100)).again.unwrap().as_secs(), 60);
+    assert_eq!(world.settle("p", at(100)).requeue_after.unwrap().as_secs(), 60);
     assert_eq!(world.decided("p"), ["c000"], "it is not evicted at once");
     world.now = 130;
     sick.metadata.labels = Some([("other".to_owned(), "change".to_owned())].into());
     world.cluster(sick);
-    assert_eq!(world.settle("p", at(159)).again.unwrap().as_secs(), 1, "another change does not extend it");
+    assert_eq!(world.settle("p", at(159)).requeue_after.unwrap().as_secs(), 1, "another change does not extend it");
     world.settle("p", at(160));
     assert_eq!(world.decided("p"), [""; 0]);
 }
 
 /// The clusters that the first decision of a plan lists.
 fn listed(plan: &Plan) -> Vec<&str> {
-    plan.wanted[0].clusters.iter().map(|name| &**name).collect()
+    plan.desired[0].clusters.iter().map(|name| &**name).collect()
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn placements_that_are_planned_at_the_same_time_choose_as_if_one_after_ano
             let guard = lock.acquire().await;
             let plan = world.plan(&name, at(0));
             tokio::task::yield_now().await;
-            world.index.expect(&key(&name), plan.wanted.clone(), plan.status.clone());
+            world.index.record_plan(&key(&name), plan.desired.clone(), plan.status.clone());
             guard.release();
             plan
         })

@@ -24,11 +24,11 @@ fn more_than_a_hundred_clusters_take_more_decisions_and_fewer_take_them_back() {
 fn decisions_that_somebody_edited_deleted_or_added_are_put_right() {
     let mut world = world(2);
     let plan = settle(&mut world, json!({}));
-    let mut edited = plan.wanted[0].clone();
+    let mut edited = plan.desired[0].clone();
     edited.clusters.pop();
     assert_eq!(world.decision(decision("p", &edited, true)).len(), 1);
     assert!(matches!(&world.settle("p", at(0)).steps[..], [Step::List(_)]));
-    edited.clone_from(&plan.wanted[0]);
+    edited.clone_from(&plan.desired[0]);
     edited.group = "theirs".into();
     assert_eq!(world.decision(decision("p", &edited, true)).len(), 1);
     assert!(matches!(&world.settle("p", at(0)).steps[..], [Step::Label(_)]));
@@ -43,8 +43,8 @@ fn decisions_that_somebody_edited_deleted_or_added_are_put_right() {
 fn a_decision_of_its_name_without_its_labels_is_taken_over() {
     let mut world = world(1);
     world.placement(placement("p", json!({})));
-    let wanted = world.plan("p", at(0)).wanted.remove(0);
-    let mut foreign = decision("p", &wanted, false);
+    let desired = world.plan("p", at(0)).desired.remove(0);
+    let mut foreign = decision("p", &desired, false);
     foreign.metadata.labels = None;
     world.decision(foreign);
     let steps = world.plan("p", at(0)).steps;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{even, misconfigured, satisfied, settle, world};
 use crate::placement::{
-    group::Wanted,
+    group::DesiredDecision,
     plan::Step,
     testing::{World, at, cluster, decision, placement, set, tainted},
 };
@@ -35,7 +35,7 @@ fn a_mistake_empties_the_decisions_and_is_told() {
         assert!(problem.contains(field), "{problem}");
         assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
         assert_eq!(world.decided("p"), [""; 0]);
-        assert_eq!(plan.wanted.len(), 1);
+        assert_eq!(plan.desired.len(), 1);
     }
 }
 
@@ -81,7 +81,7 @@ fn a_refused_placement_without_decisions_gets_an_empty_one() {
     let mut world = world(3);
     let plan = settle(&mut world, cel());
     assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
-    assert_eq!((plan.wanted.len(), plan.status.decision_groups.len()), (1, 1));
+    assert_eq!((plan.desired.len(), plan.status.decision_groups.len()), (1, 1));
 }
 
 #[test]
@@ -139,14 +139,15 @@ fn decisions_that_stay_belong_to_the_first_group_unless_their_label_says_otherwi
     let mut world = world(2);
     for (number, index) in [(1, None), (2, Some("x")), (3, Some("1"))] {
         let name = format!("p-decision-{number}");
-        let wanted = Wanted { name, group: String::new(), index: String::new(), clusters: vec!["c000".into()] };
-        let mut old = decision("p", &wanted, true);
+        let desired =
+            DesiredDecision { name, group: String::new(), index: String::new(), clusters: vec!["c000".into()] };
+        let mut old = decision("p", &desired, true);
         old.labels_mut().retain(|key, _| key == PLACEMENT);
         old.labels_mut().extend(index.map(|index| (DECISION_GROUP_INDEX.to_owned(), index.to_owned())));
         world.decision(old);
     }
     let plan = settle(&mut world, cel());
-    assert_eq!(plan.wanted.iter().map(|wanted| &*wanted.index).collect::<Vec<_>>(), ["0", "0", "1"]);
+    assert_eq!(plan.desired.iter().map(|desired| &*desired.index).collect::<Vec<_>>(), ["0", "0", "1"]);
     let groups: Vec<_> = plan.status.decision_groups.iter().map(|group| group.decisions.len()).collect();
     assert_eq!(groups, [2, 1]);
     assert!(plan.steps.iter().all(|step| matches!(step, Step::Label(_))), "{:?}", plan.steps);

@@ -1,8 +1,8 @@
-//! Decisions that stay as they are, since this hub cannot tell what they should be.
+//! Decisions that are not changed, because this hub does not know what they should be.
 //!
-//! A placement may have been decided by another hub that can do what this one cannot. To empty its decisions would take
-//! away what runs on their clusters, and nobody has asked for that. Only clusters that the placement may no longer choose
-//! from are left out.
+//! A placement may have been decided by another hub that supports what this one does not. Emptying its decisions would
+//! remove what runs on their clusters, which nobody has asked for. Only clusters that the placement may no longer select are
+//! left out.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,23 +10,23 @@ use ocm_api::cluster::v1beta1::DecisionGroupStatus;
 use ocm_apimachinery::labels;
 
 use super::{
-    group::{self, Group, Wanted},
-    index::Scene,
+    group::{self, DesiredDecision, Group},
+    index::Snapshot,
     schedule::Candidate,
 };
 
-/// The decisions that stay, and what the status says of their groups. With `candidates`, only those of their clusters that
-/// are among these. A placement without any gets the one that a placement without clusters has.
+/// The decisions, and the status of their groups. With `candidates`, only clusters that are among these stay. A placement
+/// without decisions gets the empty one that a placement without clusters has.
 pub(crate) fn decisions(
     placement: &str,
-    scene: &Scene,
+    snapshot: &Snapshot,
     candidates: Option<&[Candidate<'_>]>,
-) -> (Vec<Wanted>, Vec<DecisionGroupStatus>) {
+) -> (Vec<DesiredDecision>, Vec<DecisionGroupStatus>) {
     let allowed: Option<HashSet<&str>> = candidates.map(|all| all.iter().map(|one| &**one.name).collect());
     let may_stay = |cluster: &str| allowed.as_ref().is_none_or(|allowed| allowed.contains(cluster));
-    let slices = scene.slices.iter().filter(|(_, slice)| slice.is_of(placement));
-    let mut stay: Vec<Wanted> = slices
-        .map(|(name, slice)| Wanted {
+    let slices = snapshot.slices.iter().filter(|(_, slice)| slice.is_of(placement));
+    let mut stay: Vec<DesiredDecision> = slices
+        .map(|(name, slice)| DesiredDecision {
             name: name.clone(),
             group: slice.group.clone().unwrap_or_default(),
             index: index(slice.index.as_deref()).to_string(),
@@ -41,12 +41,12 @@ pub(crate) fn decisions(
     if labels::is_value(placement) { group::slice(placement, &[Group::default()]) } else { <_>::default() }
 }
 
-/// The index of a decision's group, by its label. Consumers of decisions read none at all when one has no number there.
+/// The index of a decision's group, by its label. If the label of one is not a number, OCM's consumers reject all of them.
 fn index(label: Option<&str>) -> i32 {
     label.and_then(|label| label.parse().ok()).unwrap_or_default()
 }
 
-fn groups(decisions: &[Wanted]) -> Vec<DecisionGroupStatus> {
+fn groups(decisions: &[DesiredDecision]) -> Vec<DecisionGroupStatus> {
     let mut groups: BTreeMap<i32, DecisionGroupStatus> = BTreeMap::new();
     for decision in decisions {
         let index = index(Some(&decision.index));
