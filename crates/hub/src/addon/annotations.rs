@@ -1,11 +1,11 @@
-//! Carries annotations of a cluster to its add-ons.
+//! Copies annotations of a cluster to its add-ons.
 //!
 //! An add-on that placements install is created with the cluster's annotations of the add-on group. When one of these
-//! changes on the cluster, it changes on the add-ons too. What only the add-on has stays: OCM takes away even what people
-//! put there themselves.
+//! changes on the cluster, it changes on the add-ons too. Annotations that only the add-on has stay, while OCM removes even
+//! those that people have set.
 //!
-//! Not carried is the annotation in which version v1beta1 keeps a deprecated field of the add-on itself: whoever may write
-//! to the cluster, as its agent may, could otherwise write that field.
+//! The annotation in which version v1beta1 keeps a deprecated field of the add-on itself is not copied: those who may write
+//! to the cluster, such as its agent, could otherwise write that field.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,12 +33,12 @@ pub(crate) type Annotations = BTreeMap<String, String>;
 
 /// The annotations of a cluster that its add-ons get too.
 pub(crate) fn of_cluster(cluster: &ManagedCluster) -> Annotations {
-    let is_carried = |key: &str| key.starts_with(ADDON_PREFIX) && key != ADDON_CONFIGURATION;
-    let all = cluster.annotations().iter().filter(|(key, _)| is_carried(key));
+    let is_copied = |key: &str| key.starts_with(ADDON_PREFIX) && key != ADDON_CONFIGURATION;
+    let all = cluster.annotations().iter().filter(|(key, _)| is_copied(key));
     all.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Sets an annotation of an add-on, or takes it away. The namespace of its agent is an annotation in version v1beta1, and
+/// Sets an annotation of an add-on, or removes it. The namespace of its agent is an annotation in version v1beta1, and
 /// a field in the version that is written here.
 pub(crate) fn set(addon: &mut ManagedClusterAddOn, key: &str, value: Option<&String>) {
     match value {
@@ -48,7 +48,7 @@ pub(crate) fn set(addon: &mut ManagedClusterAddOn, key: &str, value: Option<&Str
     }
 }
 
-/// An annotation of an add-on, as [`set`] has it.
+/// An annotation of an add-on; the counterpart of [`set`].
 fn get<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a String> {
     if key == ADDON_INSTALL_NAMESPACE { addon.spec.install_namespace.as_ref() } else { addon.annotations().get(key) }
 }
@@ -56,7 +56,7 @@ fn get<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a String> {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct AnnotationsController {
-    parts: HubContext,
+    hub: HubContext,
     store: AddOnStore,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
@@ -75,18 +75,18 @@ pub(crate) struct Observed {
 type Edit = (Arc<ManagedClusterAddOn>, ManagedClusterAddOn);
 
 impl AnnotationsController {
-    pub(crate) fn new(parts: &HubContext) -> Self {
+    pub(crate) fn new(hub: &HubContext) -> Self {
         Self {
-            store: parts.addon_store(),
-            clusters: caches::clusters(&parts.informers),
-            addons: sources::addons(&parts.informers),
-            parts: parts.clone(),
+            store: hub.addon_store(),
+            clusters: caches::clusters(&hub.informers),
+            addons: sources::addons(&hub.informers),
+            hub: hub.clone(),
         }
     }
 
     async fn write(&self, (old, new): &Edit) -> Result<()> {
         let api: Api<ManagedClusterAddOn> =
-            Api::namespaced(self.parts.client.clone(), &old.namespace().unwrap_or_default());
+            Api::namespaced(self.hub.client.clone(), &old.namespace().unwrap_or_default());
         let written = write::patch(&api, old, new).await?;
         written.into_iter().for_each(|addon| self.addons.record_write(addon));
         Ok(())
@@ -102,12 +102,12 @@ impl Controller for AnnotationsController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let outstanding = self.parts.outstanding.clone();
+        let outstanding = self.hub.outstanding.clone();
         // An add-on that did not exist yet when its cluster changed.
         builder.watches(&self.addons, move |change| {
             change.object().namespace().filter(|cluster| outstanding.has(cluster))
         });
-        let outstanding = self.parts.outstanding.clone();
+        let outstanding = self.hub.outstanding.clone();
         builder.watches(&self.clusters, move |change| {
             let (name, before) = changed(change)?;
             outstanding.begin(&name, before);
@@ -116,7 +116,7 @@ impl Controller for AnnotationsController {
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let Some(before) = self.parts.outstanding.take(key) else { return Ok(None) };
+        let Some(before) = self.hub.outstanding.take(key) else { return Ok(None) };
         let after = self.clusters.named(key).map(|cluster| of_cluster(&cluster)).unwrap_or_default();
         let followers = self.store.followers_on(key);
         let addons = followers.iter().filter_map(|key| self.addons.get(key)).collect();
@@ -136,7 +136,7 @@ impl Controller for AnnotationsController {
         }
         let result = all(results);
         if result.is_err() {
-            self.parts.outstanding.put_back(&observed.cluster, observed.before.clone());
+            self.hub.outstanding.put_back(&observed.cluster, observed.before.clone());
         }
         result
     }
@@ -149,8 +149,8 @@ fn changed(change: Change<'_, ManagedCluster>) -> Option<(String, Annotations)> 
     (before != of_cluster(new)).then(|| (new.name_any(), before))
 }
 
-/// The add-on with what has changed on the cluster. What somebody has changed on the add-on since stays where the cluster
-/// has nothing in its place.
+/// The add-on with what has changed on the cluster. An annotation that was removed from the cluster stays on the add-on if
+/// somebody has changed it there.
 fn edited(addon: &ManagedClusterAddOn, before: &Annotations, after: &Annotations) -> ManagedClusterAddOn {
     let mut new = addon.clone();
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();

@@ -1,4 +1,4 @@
-//! What the controllers keep at hand of the objects they look at.
+//! The fields of objects that the add-on controllers depend on.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::rollout;
 
-/// What matters of a ClusterManagementAddOn.
+/// The relevant fields of a ClusterManagementAddOn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Management {
     pub(crate) uid: Arc<str>,
@@ -101,13 +101,13 @@ impl FollowedPlacement {
     }
 }
 
-/// What matters of a cluster.
+/// The relevant fields of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cluster {
     pub(crate) is_deleting: bool,
-    /// A cluster that is accepted has, or is about to get, the namespace for its add-ons.
+    /// Whether it is accepted, so that the namespace for its add-ons exists or is being created.
     pub(crate) is_accepted: bool,
-    /// Those that its add-ons get too.
+    /// Those that are copied to its add-ons.
     pub(crate) annotations: Annotations,
 }
 
@@ -122,7 +122,7 @@ impl Cluster {
     }
 }
 
-/// What matters of a work of an add-on.
+/// The relevant fields of a work of an add-on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) name: String,
@@ -132,7 +132,7 @@ pub(crate) struct Work {
     pub(crate) is_hosted: bool,
     /// Whether it was made without a configuration.
     pub(crate) is_plain: bool,
-    /// Whether it is applied and available as it stands now.
+    /// Whether its current generation is applied and available.
     pub(crate) is_ready: bool,
 }
 
@@ -161,7 +161,7 @@ fn is_ready(work: &ManifestWork) -> bool {
     holds(types::work::APPLIED) && holds(types::work::AVAILABLE)
 }
 
-/// Whether the hub has said that the add-on is configured.
+/// Whether the add-on has condition Configured.
 pub(crate) fn is_configured(addon: &ManagedClusterAddOn) -> bool {
     let conditions = addon.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     conditions::is_true(conditions, types::addon::CONFIGURED)

@@ -1,4 +1,4 @@
-//! Add-ons: installing them on the clusters that placements choose, and saying how that goes.
+//! Add-ons: installs them on the clusters that placements select, and reports the progress.
 //!
 //! How the data flows: a `ClusterManagementAddOn` says which placements an add-on follows, and the tracker in
 //! [`crate::decisions`] knows which clusters these have chosen. [`decision`] decides on each add-on over all its clusters, and
@@ -6,10 +6,10 @@
 //! its owner and its conditions Configured and Progressing. [`progression`] writes into the status of an add-on how far it
 //! has come. [`annotations`] carries changed annotations of a cluster to its add-ons.
 //!
-//! What belongs to one add-on alone (its works, its registration, its health) is its own manager's. What this hub cannot do
-//! yet is refused by name ([`refusal`]): configurations, and rollouts other than all at once.
+//! The manager of an add-on is responsible for its works, its registration and its health. What this hub does not support yet
+//! is refused by the name of its field ([`refusal`]): configurations, and rollouts other than all at once.
 //!
-//! All of it reads and writes version v1alpha1, which is stored: no conversion is needed for it.
+//! All controllers read and write version v1alpha1, which is stored and needs no conversion.
 
 pub(crate) mod annotations;
 pub(crate) mod decision;
@@ -23,6 +23,6 @@ pub(crate) mod store;
 #[cfg(test)]
 pub(crate) mod testing;
 
-/// How many installations are worked on at once. The API server is the limit: it takes most writes a second when so many
-/// are on their way.
+/// How many installations are reconciled at once. The API server is the limit: it takes the most writes a second with about
+/// so many concurrent requests.
 pub(crate) const WORKERS: usize = 32;

@@ -1,7 +1,7 @@
-//! What people can ask of add-ons and this hub cannot do yet: configurations, and rollouts other than all at once.
+//! What people can ask of add-ons and this hub does not support yet: configurations, and rollouts other than all at once.
 //!
-//! It is told in conditions, by the name of the field. An add-on that would need it is not installed, for without its
-//! configuration it could do harm; where it is installed already, it stays.
+//! Conditions name the field. An add-on that needs it is not installed, since it could do harm without its configuration;
+//! where it is installed already, it stays.
 
 use kube::ResourceExt as _;
 use ocm_api::{
@@ -59,7 +59,7 @@ pub(crate) fn of_placement(
 pub(crate) fn of_addon(addon: &ManagedClusterAddOn) -> Option<String> {
     let config = addon.spec.configs.first()?;
     Some(format!(
-        "spec.configs of this ManagedClusterAddOn asks for {}, which this hub cannot apply yet. The add-on is not configured; \
+        "spec.configs of this ManagedClusterAddOn asks for {}, which this hub does not support yet. The add-on is not configured; \
          remove the field to have it without.",
         describe(config)
     ))
@@ -67,8 +67,8 @@ pub(crate) fn of_addon(addon: &ManagedClusterAddOn) -> Option<String> {
 
 fn sentence(management: &ClusterManagementAddOn, field: &str, what: &str) -> String {
     format!(
-        "spec.{field} of ClusterManagementAddOn {} asks for {what}, which this hub cannot apply yet. The add-on is not \
-         installed on clusters that do not have it, and not configured on those that do; remove the field to have it \
+        "spec.{field} of ClusterManagementAddOn {} asks for {what}, which this hub does not support yet. The add-on is not \
+         installed on clusters that do not have it, and not configured on those that do; remove the field to install it \
          without.",
         management.name_any()
     )

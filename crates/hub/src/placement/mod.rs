@@ -63,7 +63,7 @@ pub(crate) const WORKERS: usize = 32;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PlacementController {
-    parts: HubContext,
+    hub: HubContext,
     events: EventQueue,
     clusters: Cache<ManagedCluster>,
     sets: Cache<ManagedClusterSet>,
@@ -83,21 +83,20 @@ pub(crate) struct InPlanning {
 }
 
 impl PlacementController {
-    pub(crate) fn new(context: &Context, parts: &HubContext) -> Self {
-        let (watches, clock) = (&parts.informers, context.clock().clone());
-        let recorder =
-            EventRecorder::new(parts.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &parts.config.host);
+    pub(crate) fn new(context: &Context, hub: &HubContext) -> Self {
+        let (informers, clock) = (&hub.informers, context.clock().clone());
+        let recorder = EventRecorder::new(hub.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &hub.config.host);
         Self {
             events: EventQueue::start(context, &recorder),
-            clusters: caches::clusters(watches),
-            sets: caches::sets(watches),
-            bindings: caches::set_bindings(watches),
-            placements: watches.all(WatchFilter::all()),
-            decisions: watches.all(WatchFilter::all()),
+            clusters: caches::clusters(informers),
+            sets: caches::sets(informers),
+            bindings: caches::set_bindings(informers),
+            placements: informers.all(WatchFilter::all()),
+            decisions: informers.all(WatchFilter::all()),
             index: Index::default(),
             planning: PlanningLock::default(),
             clock,
-            parts: parts.clone(),
+            hub: hub.clone(),
         }
     }
 }
@@ -193,6 +192,6 @@ impl PlacementController {
     where
         K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.parts.client.clone(), &placement.namespace().unwrap_or_default())
+        Api::namespaced(self.hub.client.clone(), &placement.namespace().unwrap_or_default())
     }
 }

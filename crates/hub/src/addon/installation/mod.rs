@@ -35,7 +35,7 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct InstallationController {
-    parts: HubContext,
+    hub: HubContext,
     store: AddOnStore,
     addons: Cache<ManagedClusterAddOn>,
     clusters: Cache<ManagedCluster>,
@@ -44,32 +44,32 @@ pub(crate) struct InstallationController {
     work_facts: View<facts::Work>,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 #[derive(Debug)]
 pub(crate) enum Applied {
-    /// The add-on is there, like this.
+    /// The add-on exists, in this state.
     Present(Arc<ManagedClusterAddOn>),
-    /// There is nothing to say of it.
-    Silent(Requeue),
+    /// There is no status to write.
+    NoStatus(Requeue),
 }
 
 impl InstallationController {
-    pub(crate) fn new(parts: &HubContext) -> Self {
-        let clusters = caches::clusters(&parts.informers);
-        let works = sources::works(&parts.informers);
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let clusters = caches::clusters(&hub.informers);
+        let works = sources::works(&hub.informers);
         Self {
-            store: parts.addon_store(),
-            addons: sources::addons(&parts.informers),
+            store: hub.addon_store(),
+            addons: sources::addons(&hub.informers),
             cluster_facts: clusters.view(|cluster| Some(facts::Cluster::of(cluster))),
             clusters,
             work_facts: works.view(facts::Work::of),
             works,
-            parts: parts.clone(),
+            hub: hub.clone(),
         }
     }
 
     fn api(&self, cluster: &str) -> Api<ManagedClusterAddOn> {
-        Api::namespaced(self.parts.client.clone(), cluster)
+        Api::namespaced(self.hub.client.clone(), cluster)
     }
 
     async fn create(&self, observed: &Observed, addon: &ManagedClusterAddOn) -> Result<Applied> {
@@ -83,8 +83,8 @@ impl InstallationController {
         }
     }
 
-    /// Annotations of the cluster may have changed while the add-on was being created with the former ones. The one who
-    /// carries them looks when the add-on's status is written.
+    /// Annotations of the cluster may have changed while the add-on was being created with the former ones. They are copied
+    /// once the add-on's status is written.
     fn catch_up(&self, observed: &Observed) {
         let of =
             |cluster: Option<&facts::Cluster>| cluster.map(|cluster| cluster.annotations.clone()).unwrap_or_default();
@@ -92,16 +92,16 @@ impl InstallationController {
         let now = self.cluster_facts.get(&ObjectKey::new("", name.clone()));
         let used = of(observed.cluster.as_ref());
         if used != of(now.as_ref()) {
-            self.parts.outstanding.begin(name, used);
+            self.hub.outstanding.begin(name, used);
         }
     }
 
-    /// The cluster's namespace may be yet to come, or the API server may refuse the add-on for good.
+    /// The cluster's namespace may not exist yet, or the API server may refuse the add-on.
     fn not_created(&self, key: &ObjectKey, error: ocm_runtime::Error) -> Result<Applied> {
         if let Some(failure) = failure(&error) {
             self.store.record_failure(key, failure);
         }
-        if error.is_not_found() { Ok(Applied::Silent(Requeue::BackOff)) } else { Err(error.into()) }
+        if error.is_not_found() { Ok(Applied::NoStatus(Requeue::BackOff)) } else { Err(error.into()) }
     }
 
     async fn patch(&self, old: &Arc<ManagedClusterAddOn>, new: &ManagedClusterAddOn) -> Result<Applied> {
@@ -129,7 +129,7 @@ impl Controller for InstallationController {
         });
         builder.watches(&self.addons, |change| [ObjectKey::of(change.object().as_ref())]);
         let store = self.store.clone();
-        builder.watches(&self.clusters, move |change| match concerned(change) {
+        builder.watches(&self.clusters, move |change| match affected(change) {
             Some(cluster) => store.on_cluster(&cluster),
             None => Vec::new(),
         });
@@ -146,11 +146,11 @@ impl Controller for InstallationController {
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         match plan {
-            Plan::Nothing => Ok(Applied::Silent(Requeue::OnChange)),
+            Plan::Nothing => Ok(Applied::NoStatus(Requeue::OnChange)),
             Plan::Create(addon) => self.create(observed, &addon).await,
             Plan::Delete(addon) => {
                 write::delete(&self.api(&observed.key.namespace), addon.as_ref()).await?;
-                Ok(Applied::Silent(Requeue::OnChange))
+                Ok(Applied::NoStatus(Requeue::OnChange))
             }
             Plan::Keep(old, new) => self.patch(&old, &new).await,
         }
@@ -159,7 +159,7 @@ impl Controller for InstallationController {
     async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue> {
         let addon = match applied {
             Applied::Present(addon) => addon,
-            Applied::Silent(next) => return Ok(next),
+            Applied::NoStatus(next) => return Ok(next),
         };
         let new = report::reported(&addon, observed, now);
         if let Some(written) = write::patch_status(&self.api(&observed.key.namespace), addon.as_ref(), &new).await? {
@@ -169,10 +169,10 @@ impl Controller for InstallationController {
     }
 }
 
-/// Why an add-on could not be created, for people; nothing for what passes by itself.
+/// Why an add-on could not be created; `None` for a conflict, which is retried at once.
 fn failure(error: &ocm_runtime::Error) -> Option<String> {
     match error.status() {
-        // It is said no longer once the watch has brought the add-on.
+        // The failure is removed once the informer has the add-on.
         Some(status) if status.reason == "AlreadyExists" => Some(
             "the add-on exists already, but this hub cannot read it: the hub's log says what is wrong with it; correct or \
              delete it"
@@ -183,22 +183,22 @@ fn failure(error: &ocm_runtime::Error) -> Option<String> {
     }
 }
 
-/// The cluster, if its add-ons may have waited for what this change brings.
-fn concerned(change: Change<'_, ManagedCluster>) -> Option<String> {
-    let is_news = match change {
+/// The cluster, if its add-ons may have waited for this change.
+fn affected(change: Change<'_, ManagedCluster>) -> Option<String> {
+    let is_relevant = match change {
         Change::Added(_) => true,
         Change::Updated { old, new } => facts::Cluster::of(old) != facts::Cluster::of(new),
         Change::Deleted(_) => false,
     };
-    is_news.then(|| change.object().name_any())
+    is_relevant.then(|| change.object().name_any())
 }
 
-/// The add-on of a work that has changed for it.
+/// The add-on of a work, if its relevant fields have changed.
 fn touched(change: Change<'_, ManifestWork>) -> Option<ObjectKey> {
     let work = facts::Work::of(change.object())?;
-    let is_news = match change {
+    let is_relevant = match change {
         Change::Updated { old, .. } => facts::Work::of(old).as_ref() != Some(&work),
         Change::Added(_) | Change::Deleted(_) => true,
     };
-    is_news.then_some(work.addon)
+    is_relevant.then_some(work.addon)
 }

@@ -1,4 +1,4 @@
-//! What is said about one installation: whether it is configured, and how it comes along.
+//! The status of one installation: whether it is configured, and how far it has come.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -20,10 +20,10 @@ pub(super) fn reported(addon: &ManagedClusterAddOn, observed: &Observed, now: Ti
     if refusal.is_none() {
         status.config_references.clear();
     }
-    let findings = [configured(refusal.as_deref()), progressing::finding(addon, refusal.as_deref(), &observed.works)];
-    for finding in findings {
-        if is_news(&status.conditions, &finding) {
-            conditions::set(&mut status.conditions, finding, None, now);
+    let current = [configured(refusal.as_deref()), progressing::condition(addon, refusal.as_deref(), &observed.works)];
+    for condition in current {
+        if is_relevant(&status.conditions, &condition) {
+            conditions::set(&mut status.conditions, condition, None, now);
         }
     }
     new
@@ -36,12 +36,12 @@ fn configured(refusal: Option<&str>) -> NewCondition {
     }
 }
 
-/// Another wording alone, where all is well, is not worth a write: a hub that takes over from another one would rewrite
-/// every add-on.
-fn is_news(conditions: &[Condition], finding: &NewCondition) -> bool {
-    let is_well = [CONFIGURATIONS_CONFIGURED, COMPLETED].contains(&finding.reason);
-    conditions::find(conditions, finding.type_).is_none_or(|known| {
-        let says_the_same = known.status == finding.status && known.reason == finding.reason;
-        !says_the_same || (known.message != finding.message && !is_well)
+/// Whether the condition is to be written. A different message alone, where all is well, is not: a hub that replaces another
+/// one would rewrite every add-on.
+fn is_relevant(conditions: &[Condition], condition: &NewCondition) -> bool {
+    let is_well = [CONFIGURATIONS_CONFIGURED, COMPLETED].contains(&condition.reason);
+    conditions::find(conditions, condition.type_).is_none_or(|known| {
+        let is_same = known.status == condition.status && known.reason == condition.reason;
+        !is_same || (known.message != condition.message && !is_well)
     })
 }

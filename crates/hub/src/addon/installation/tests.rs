@@ -213,12 +213,13 @@ fn a_configuration_is_refused_by_the_name_of_its_field() {
     assert_eq!(said(&configured, &wanted()), expected);
     assert!(message(&configured, &wanted(), "Configured").starts_with("spec.configs "));
     assert!(
-        message(&configured, &wanted(), "Progressing").contains("kind r.g, which the add-on does not say it supports")
+        message(&configured, &wanted(), "Progressing")
+            .contains("kind r.g, which is not in the status.supportedConfigs")
     );
     let supported = serde_json::from_value(json!([{"group": "g", "resource": "r"}])).unwrap();
     configured.status.as_mut().unwrap().supported_configs = supported;
     assert_eq!(said(&configured, &wanted()), expected);
-    assert!(message(&configured, &wanted(), "Progressing").contains("which this hub cannot apply yet"));
+    assert!(message(&configured, &wanted(), "Progressing").contains("which this hub does not support yet"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Says in the status of an add-on how its installation goes on the clusters of each placement.
+//! Writes into the status of an add-on how far it has come on the clusters of each placement.
 //!
-//! While an add-on is being installed, its status is written at most once in [`PAUSE`], whatever the number of clusters;
-//! as soon as nothing is left to do, at once.
+//! While an add-on is being installed, its status is written at most once in [`PAUSE`], whatever the number of clusters.
+//! When it is installed everywhere, the status is written at once.
 
 mod plan;
 
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ProgressionController {
-    parts: HubContext,
+    hub: HubContext,
     store: AddOnStore,
     managements: Cache<ClusterManagementAddOn>,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Observed {
 }
 
 impl ProgressionController {
-    pub(crate) fn new(parts: &HubContext) -> Self {
-        let managements = sources::managements(&parts.informers);
-        Self { store: parts.addon_store(), managements, parts: parts.clone() }
+    pub(crate) fn new(hub: &HubContext) -> Self {
+        let managements = sources::managements(&hub.informers);
+        Self { store: hub.addon_store(), managements, hub: hub.clone() }
     }
 }
 
@@ -85,7 +85,7 @@ impl StatusController for ProgressionController {
     }
 
     async fn report(&self, observed: &Observed, new: Box<ClusterManagementAddOn>, _: Timestamp) -> Result<Requeue> {
-        let api: Api<ClusterManagementAddOn> = Api::all(self.parts.client.clone());
+        let api: Api<ClusterManagementAddOn> = Api::all(self.hub.client.clone());
         if let Some(written) = write::patch_status(&api, observed.management.as_ref(), &new).await? {
             self.managements.record_write(written);
         }

@@ -10,7 +10,7 @@ use ocm_runtime::conditions::{self, NewCondition};
 
 use crate::addon::{decision::Progress, refusal};
 
-/// The add-on with a status that says how it goes.
+/// The add-on with its progress in the status.
 pub(super) fn plan(
     management: &ClusterManagementAddOn,
     progress: &[Progress],
@@ -23,7 +23,7 @@ pub(super) fn plan(
         new.status.get_or_insert_default().install_progressions = entries;
     }
     if let Some(status) = new.status.as_mut().filter(|_| !refusal::has_default(management)) {
-        // Another hub's, of a default that is gone.
+        // Another hub wrote them, for a default that no longer exists.
         status.default_config_references.clear();
     }
     new
@@ -40,11 +40,11 @@ fn entry(old: &[InstallProgression], progress: &Progress, now: Timestamp) -> Ins
     if progress.refusal.is_none() {
         entry.config_references.clear();
     }
-    conditions::set(&mut entry.conditions, finding(progress), None, now);
+    conditions::set(&mut entry.conditions, condition(progress), None, now);
     entry
 }
 
-fn finding(progress: &Progress) -> NewCondition {
+fn condition(progress: &Progress) -> NewCondition {
     if let Some(refusal) = &progress.refusal {
         return NewCondition::is_false(PROGRESSING, CONFIGURATION_UNSUPPORTED, &**refusal);
     }
@@ -61,8 +61,8 @@ fn message(progress: &Progress) -> String {
     let placement = &progress.placement;
     if !progress.exists {
         return format!(
-            "Placement {placement} does not exist, so the add-on is installed nowhere on its account: create it, or take it \
-             out of spec.installStrategy.placements"
+            "Placement {placement} does not exist, so it selects no cluster for the add-on: create it, or remove it from \
+             spec.installStrategy.placements"
         );
     }
     let (selected, configured) = (progress.selected, progress.configured);
