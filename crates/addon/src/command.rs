@@ -38,7 +38,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Client;
 use ocm_api::namespaces::AGENT_ADDON;
 use ocm_runtime::{
-    Clock, Context,
+    Backoff, Clock, Context,
     admin::{self, Tls, TlsOptions},
     client::{self, Endpoint},
     error::chain,
@@ -260,8 +260,8 @@ impl AgentArgs {
     }
 }
 
-/// The first and the longest pause between two tries to reach a cluster.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// After how long a cluster that cannot be reached is asked again.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// Asks a cluster until it answers: an agent that exits is restarted by its pod and asks again anyway, only later. Returns
 /// `None` when the process is asked to end first.
@@ -270,17 +270,17 @@ async fn until_answered<T>(
     cluster: &str,
     ask: impl AsyncFn() -> Result<T, AddonError>,
 ) -> Option<T> {
-    let [mut pause, longest] = PAUSES;
+    let mut delays = RETRY.delays();
     let answered = async {
         loop {
             match ask().await {
                 Ok(answer) => return answer,
                 Err(error) => {
-                    warn!(error = %chain(&*error), retry_in = ?pause, "{cluster} cannot be reached, trying again");
+                    let retry_in = delays.next_delay();
+                    warn!(error = %chain(&*error), ?retry_in, "{cluster} cannot be reached, retrying");
+                    sleep(retry_in).await;
                 }
             }
-            sleep(pause).await;
-            pause = pause.saturating_mul(2).min(longest);
         }
     };
     tokio::select! {

@@ -11,7 +11,7 @@ use k8s_openapi::{
 use kube::{Api, Client, api::ObjectMeta};
 use ocm_api::limits::{LEASE_DURATION_SECONDS, LEASE_JITTER};
 use ocm_runtime::{
-    Context, Error,
+    Backoff, Context, Error,
     error::{chain, found},
     write,
 };
@@ -23,8 +23,8 @@ use crate::{author, owner};
 /// How often the lease is renewed; up to a quarter is added at random, so that a fleet spreads out.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The first try again after a failure; the pause doubles up to [`PERIOD`].
-const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// After how long a failed renewal is retried.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), PERIOD);
 
 type Check = Arc<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
@@ -107,16 +107,20 @@ impl LeaseUpdater {
     pub fn spawn(self, context: &Context) {
         let clock = context.clock().clone();
         context.spawn(async move {
-            let mut failures = 0;
+            let mut delays = RETRY.delays();
             loop {
-                failures = match self.renew(clock.now()).await {
-                    Ok(()) => 0,
+                let pause = match self.renew(clock.now()).await {
+                    Ok(()) => {
+                        delays = RETRY.delays();
+                        period(rand::random())
+                    }
                     Err(error) => {
-                        warn!(error = %chain(&error), lease = self.name, "cannot renew the add-on's lease, trying again");
-                        failures + 1
+                        let retry_in = delays.next_delay();
+                        warn!(error = %chain(&error), lease = self.name, ?retry_in, "cannot renew the add-on's lease, retrying");
+                        retry_in
                     }
                 };
-                sleep(pause(failures, rand::random())).await;
+                sleep(pause).await;
             }
         });
     }
@@ -178,12 +182,8 @@ fn renewed(mut lease: Lease, owner: Option<&OwnerReference>, now: Timestamp) -> 
 }
 
 /// How long until the next renewal; `random` is from 0 to 1.
-fn pause(failures: u32, random: f64) -> Duration {
-    let base = match failures {
-        0 => PERIOD,
-        _ => FIRST_RETRY.saturating_mul(1 << (failures - 1).min(10)).min(PERIOD),
-    };
-    base.mul_f64(1.0 + LEASE_JITTER * random)
+fn period(random: f64) -> Duration {
+    PERIOD.mul_f64(1.0 + LEASE_JITTER * random)
 }
 
 #[cfg(test)]
@@ -221,9 +221,10 @@ mod tests {
 
     #[test]
     fn it_is_renewed_every_minute_and_a_quarter_at_most_and_sooner_after_a_failure() {
-        assert_eq!(pause(0, 0.0), Duration::from_secs(60));
-        assert_eq!(pause(0, 1.0), Duration::from_secs(75));
-        let retries: Vec<_> = (1..9).map(|failures| pause(failures, 0.0).as_secs()).collect();
-        assert_eq!(retries, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(period(0.0), Duration::from_secs(60));
+        assert_eq!(period(1.0), Duration::from_secs(75));
+        let mut delays = RETRY.delays();
+        let retries: Vec<_> = (0..9).map(|_| delays.next_delay()).collect();
+        assert!(retries[0] <= Duration::from_secs(1) && retries.iter().all(|delay| *delay <= PERIOD), "{retries:?}");
     }
 }

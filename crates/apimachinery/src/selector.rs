@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube_core::{Expression, SelectorExt as _};
 
 use crate::labels;
 
@@ -57,39 +58,19 @@ pub enum Error {
     },
 }
 
-/// A label selector, checked and ready to match.
+/// A label selector, checked and ready to match: kube's, which leaves keys and values unchecked and cannot match nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selector(Kind);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    Nothing,
-    All(Vec<Requirement>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    test: Test,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Test {
-    In(BTreeSet<String>),
-    NotIn(BTreeSet<String>),
-    Exists,
-    DoesNotExist,
-}
+pub struct Selector(Option<kube_core::Selector>);
 
 impl Selector {
     /// Matches every object.
     pub fn everything() -> Self {
-        Self(Kind::All(Vec::new()))
+        Self(Some(kube_core::Selector::default()))
     }
 
     /// Matches no object.
     pub fn nothing() -> Self {
-        Self(Kind::Nothing)
+        Self(None)
     }
 
     /// Reads a selector. An absent selector matches nothing, an empty one everything, as in Kubernetes.
@@ -99,17 +80,14 @@ impl Selector {
     /// When an operator is unknown or has the wrong number of values, or no label can have a key or value.
     pub fn new(selector: Option<&LabelSelector>) -> Result<Self, Error> {
         let Some(selector) = selector else { return Ok(Self::nothing()) };
-        let labels = selector.match_labels.iter().flatten().map(|(key, value)| Requirement::equals(key, value));
-        let expressions = selector.match_expressions.iter().flatten().map(Requirement::new);
-        Ok(Self(Kind::All(labels.chain(expressions).collect::<Result<_, _>>()?)))
+        let labels = selector.match_labels.iter().flatten().map(|(key, value)| equals(key, value));
+        let expressions = selector.match_expressions.iter().flatten().map(expression);
+        Ok(Self(Some(labels.chain(expressions).collect::<Result<_, _>>()?)))
     }
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        match &self.0 {
-            Kind::Nothing => false,
-            Kind::All(requirements) => requirements.iter().all(|requirement| requirement.matches(labels)),
-        }
+        self.0.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
     /// Whether an object with these labels is selected; absent labels are none.
@@ -129,46 +107,35 @@ impl TryFrom<&LabelSelector> for Selector {
     }
 }
 
-impl Requirement {
-    fn equals(key: &str, value: &str) -> Result<Self, Error> {
-        Self { key: key.to_owned(), test: Test::In(BTreeSet::from([value.to_owned()])) }.checked()
-    }
+fn equals(key: &str, value: &str) -> Result<Expression, Error> {
+    check(key, [value])?;
+    Ok(Expression::Equal(key.to_owned(), value.to_owned()))
+}
 
-    fn new(requirement: &LabelSelectorRequirement) -> Result<Self, Error> {
-        let key = requirement.key.clone();
-        let operator = requirement.operator.clone();
-        let values: BTreeSet<String> = requirement.values.iter().flatten().cloned().collect();
-        let test = match operator.as_str() {
-            "In" | "NotIn" if values.is_empty() => return Err(Error::MissingValues { key, operator }),
-            "Exists" | "DoesNotExist" if !values.is_empty() => return Err(Error::UnexpectedValues { key, operator }),
-            "In" => Test::In(values),
-            "NotIn" => Test::NotIn(values),
-            "Exists" => Test::Exists,
-            "DoesNotExist" => Test::DoesNotExist,
-            _ => return Err(Error::UnknownOperator { key, operator }),
-        };
-        Self { key, test }.checked()
+fn expression(requirement: &LabelSelectorRequirement) -> Result<Expression, Error> {
+    let (key, operator) = (requirement.key.clone(), requirement.operator.clone());
+    let values: BTreeSet<String> = requirement.values.iter().flatten().cloned().collect();
+    match operator.as_str() {
+        "In" | "NotIn" if values.is_empty() => return Err(Error::MissingValues { key, operator }),
+        "Exists" | "DoesNotExist" if !values.is_empty() => return Err(Error::UnexpectedValues { key, operator }),
+        _ => check(&key, values.iter().map(String::as_str))?,
     }
+    Ok(match operator.as_str() {
+        "In" => Expression::In(key, values),
+        "NotIn" => Expression::NotIn(key, values),
+        "Exists" => Expression::Exists(key),
+        "DoesNotExist" => Expression::DoesNotExist(key),
+        _ => return Err(Error::UnknownOperator { key, operator }),
+    })
+}
 
-    fn checked(self) -> Result<Self, Error> {
-        if !labels::is_key(&self.key) {
-            return Err(Error::InvalidKey { key: self.key });
-        }
-        let (Test::In(values) | Test::NotIn(values)) = &self.test else { return Ok(self) };
-        match values.iter().find(|value| !labels::is_value(value)) {
-            Some(value) => Err(Error::InvalidValue { key: self.key.clone(), value: value.clone() }),
-            None => Ok(self),
-        }
+fn check<'a>(key: &str, values: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
+    if !labels::is_key(key) {
+        return Err(Error::InvalidKey { key: key.to_owned() });
     }
-
-    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        match &self.test {
-            Test::In(values) => value.is_some_and(|value| values.contains(value)),
-            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Test::Exists => value.is_some(),
-            Test::DoesNotExist => value.is_none(),
-        }
+    match values.into_iter().find(|value| !labels::is_value(value)) {
+        Some(value) => Err(Error::InvalidValue { key: key.to_owned(), value: value.to_owned() }),
+        None => Ok(()),
     }
 }
 

@@ -24,6 +24,8 @@
 //! each with a [`Context`] of its own. The exceptions are [`process`], [`logs::init`]
 //! and [`client::install_crypto_provider`], which a binary calls once.
 
+#![warn(missing_docs)]
+
 pub mod admin;
 pub mod backoff;
 pub mod client;

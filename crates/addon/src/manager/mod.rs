@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration}
 
 use kube::Client;
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Cache, Context, Informers, error::chain, informer::WatchFilter};
+use ocm_runtime::{Backoff, Cache, Context, Informers, error::chain, informer::WatchFilter};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -23,8 +23,8 @@ use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext, author};
 /// How many clusters are reconciled at a time. The API server answers writes fastest with about this many in progress.
 const WORKERS: usize = 32;
 
-/// The first and the longest pause between two tries to set an add-on up.
-const SETUP_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// After how long a failed set-up of an add-on is retried.
+const SETUP_RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// The longest name: it is the value of a label.
 const LONGEST_NAME: usize = 63;
@@ -143,7 +143,7 @@ async fn serve(served: Arc<ServedAddon>, clusters: Cache<ManagedCluster>, setup:
 }
 
 async fn set_up(served: &ServedAddon, setup: &SetupContext) {
-    let [mut pause, longest] = SETUP_PAUSES;
+    let mut delays = SETUP_RETRY.delays();
     loop {
         // What a failed try has started ends with it.
         let attempt = SetupContext { context: setup.context.child(), ..setup.clone() };
@@ -153,9 +153,9 @@ async fn set_up(served: &ServedAddon, setup: &SetupContext) {
             Err(no_answer) => no_answer.to_string(),
         };
         attempt.context.abort();
-        warn!(addon = served.options.name, error, retry_in = ?pause, "cannot set the add-on up, trying again");
-        sleep(pause).await;
-        pause = pause.saturating_mul(2).min(longest);
+        let retry_in = delays.next_delay();
+        warn!(addon = served.options.name, error, ?retry_in, "cannot set the add-on up, retrying");
+        sleep(retry_in).await;
     }
 }
 

@@ -25,7 +25,7 @@ mod work_only;
 use std::{path::PathBuf, time::Duration};
 
 use ocm_runtime::{
-    Context, Informers,
+    Backoff, Context, Informers,
     client::{ClientError, Endpoint},
     error::chain,
     kubeconfig::KubeconfigError,
@@ -47,9 +47,8 @@ pub use self::{
 
 /// The user agent; the part before the slash is the field manager.
 pub(crate) const USER_AGENT: &str = concat!("ocm-agent/", env!("CARGO_PKG_VERSION"));
-/// The back-off while the agent's secret cannot be read at start.
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// After how long the first read of the agent's secret is retried.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
 /// Why an agent ended.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +159,7 @@ async fn write_files_first(
     config: &AgentConfig,
 ) -> Result<(), AgentError> {
     let secrets = kube::Api::namespaced(watches.client().clone(), &config.namespace);
-    let mut pause = FIRST_RETRY;
+    let mut delays = RETRY.delays();
     loop {
         match write::get(&secrets, &config.hub_kubeconfig_secret).await {
             Ok(secret) => {
@@ -169,10 +168,9 @@ async fn write_files_first(
                 return Ok(dir.write(&dir.outdated(&data))?);
             }
             Err(error) => {
-                let server = management.server();
-                warn!(%server, error = %chain(&error), retry_in = ?pause, "cannot read the agent's secret on the cluster that it runs on");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_RETRY);
+                let (server, retry_in) = (management.server(), delays.next_delay());
+                warn!(%server, error = %chain(&error), ?retry_in, "cannot read the agent's secret on the cluster it runs on");
+                tokio::time::sleep(retry_in).await;
             }
         }
     }

@@ -194,6 +194,7 @@ fn jittered(duration: Duration, random: f64) -> Duration {
     duration.mul_f64(1.0 + limits::LEASE_JITTER * random)
 }
 
+/// Not a [`ocm_runtime::Backoff`]: it is part of a pure plan, whose longest delay is the lease's duration of the moment.
 fn retry_delay(misses: u32, duration: Duration) -> Duration {
     (FIRST_RETRY * (1 << misses.min(MOST_DOUBLINGS))).min(duration)
 }

@@ -1,4 +1,7 @@
 //! YAML as kubectl reads and writes it. Everything in this project that reads YAML goes through here.
+//!
+//! serde-saphyr reads, and its serializer's output would read back equal as well. But it quotes strings that kubectl does
+//! not, and writes long ones as `>` blocks: our CRDs would differ from OCM's, and `-o yaml` from kubectl's, in every file.
 
 mod scalar;
 mod writer;

@@ -72,18 +72,19 @@ impl Candidate {
     /// Waits until the lease is ours. Says whether it is, or the process is to end instead.
     async fn wins(&mut self) -> bool {
         let context = self.context.clone();
-        let mut bell = None;
+        let mut watch = None;
         loop {
             tokio::select! {
                 biased;
                 () = context.ended() => return self.gives_up().await,
                 won = self.tries() => if won { return true },
             }
-            let bell = bell.get_or_insert_with(|| Bell::new(&context, &self.client, &self.lock));
+            let watch = watch.get_or_insert_with(|| LeaseWatch::new(&context, &self.client, &self.lock));
+            // As client-go does it, so not by `Backoff`: candidates that ask less and less often would take over late.
             let pause = self.settings.retry_period().mul_f64(rand::random_range(1.0..=1.0 + JITTER));
             tokio::select! {
                 () = context.ended() => return self.gives_up().await,
-                () = bell.rings() => {}
+                () = watch.freed() => {}
                 () = sleep(pause) => {}
             }
         }
@@ -100,8 +101,8 @@ impl Candidate {
             Ok(Ok(Turn::Held)) => return true,
             Ok(Ok(Turn::HeldBy(holder))) => self.tell(holder),
             Ok(Err(error)) if error.is_conflict() => {}
-            Ok(Err(error)) => warn!(error = %chain(&error), "cannot ask for leadership, trying again"),
-            Err(_) => warn!("the API server does not answer, cannot ask for leadership, trying again"),
+            Ok(Err(error)) => warn!(error = %chain(&error), "cannot ask for leadership, retrying"),
+            Err(_) => warn!("the API server does not answer, cannot ask for leadership, retrying"),
         }
         false
     }
@@ -158,8 +159,8 @@ impl Candidate {
             match timeout_at(limit, self.lease.turn()).await {
                 Ok(Ok(Turn::Held)) => self.show(),
                 Ok(Ok(Turn::HeldBy(holder))) => return Over::Taken(holder),
-                Ok(Err(error)) => warn!(error = %chain(&error), "cannot renew the lease, trying again"),
-                Err(_) => warn!("the API server does not answer, cannot renew the lease, trying again"),
+                Ok(Err(error)) => warn!(error = %chain(&error), "cannot renew the lease, retrying"),
+                Err(_) => warn!("the API server does not answer, cannot renew the lease, retrying"),
             }
         }
     }
@@ -217,38 +218,39 @@ fn start<T: Send + 'static>(term: &Context, work: impl Future<Output = T> + Send
     outcome
 }
 
-/// Tells a candidate when the lease becomes free before it runs out.
-struct Bell {
+/// A watch of the lease, for a candidate: the lease may become free before it runs out.
+struct LeaseWatch {
     context: Context,
     freed: Arc<Notify>,
 }
 
-impl Bell {
+impl LeaseWatch {
     fn new(context: &Context, client: &Client, lock: &Lock) -> Self {
         let context = context.child();
         let freed = Arc::new(Notify::new());
         let watches = Informers::new(client.clone(), context.clone());
         let lease = watches.namespaced::<Lease>(&lock.namespace, WatchFilter::named(&lock.name));
-        let bell = freed.clone();
+        let notice = freed.clone();
         lease.subscribe(move |change| {
             let is_free = match change {
                 Change::Deleted(_) => true,
                 Change::Added(lease) | Change::Updated { new: lease, .. } => Record::of(lease).holder.is_empty(),
             };
             if is_free {
-                bell.notify_one();
+                notice.notify_one();
             }
             ControlFlow::Continue(())
         });
         Self { context, freed }
     }
 
-    async fn rings(&self) {
+    /// Waits until the lease is free.
+    async fn freed(&self) {
         self.freed.notified().await;
     }
 }
 
-impl Drop for Bell {
+impl Drop for LeaseWatch {
     fn drop(&mut self) {
         self.context.end();
     }

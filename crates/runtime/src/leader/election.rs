@@ -15,14 +15,14 @@ use super::{
 };
 
 /// A moment by a clock of one's own that only goes forward, as the time since anything.
-pub type Moment = Duration;
+pub(super) type Moment = Duration;
 
 /// What a released lease lasts, for those who look at its duration only.
 const RELEASED: Duration = Duration::from_secs(1);
 
 /// What to do about a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// There is none: create it with this record.
     Create(Record),
     /// It is ours, or free: write this record into it.
@@ -36,7 +36,7 @@ pub enum Decision {
 
 /// The view of one candidate.
 #[derive(Clone, Debug)]
-pub struct Election {
+pub(super) struct Election {
     identity: String,
     settings: Settings,
     /// The record as last seen, and when it was first seen like this.
@@ -48,12 +48,12 @@ pub struct Election {
 impl Election {
     /// A candidate that has seen nothing yet.
     #[must_use]
-    pub fn new(identity: impl Into<String>, settings: Settings) -> Self {
+    pub(super) fn new(identity: impl Into<String>, settings: Settings) -> Self {
         Self { identity: identity.into(), settings, observed: None, renewed: None }
     }
 
     /// Decides on what was read `now`; `time` is what the lease will show to people.
-    pub fn decide(&mut self, found: Option<Record>, now: Moment, time: Timestamp) -> Decision {
+    pub(super) fn decide(&mut self, found: Option<Record>, now: Moment, time: Timestamp) -> Decision {
         let Some(found) = found else {
             return Decision::Create(self.record(time));
         };
@@ -72,14 +72,14 @@ impl Election {
 
     /// What a leader writes to stay one, without reading first.
     #[must_use]
-    pub fn renewal(&self, time: Timestamp) -> Option<Record> {
+    pub(super) fn renewal(&self, time: Timestamp) -> Option<Record> {
         let (record, _) = self.observed.as_ref().filter(|_| self.renewed.is_some())?;
         Some(self.renewal_of(record, time))
     }
 
     /// What a leader writes to make place, whose last record this is.
     #[must_use]
-    pub fn release(&self, last: &Record, time: Timestamp) -> Option<Record> {
+    pub(super) fn release(&self, last: &Record, time: Timestamp) -> Option<Record> {
         let time = Some(micros(time));
         let transitions = last.transitions;
         let free = Record { holder: String::new(), lasts: RELEASED, acquired: time, renewed: time, transitions };
@@ -87,25 +87,25 @@ impl Election {
     }
 
     /// Takes in that the record was written. What counts is when it was `sent`: nobody has seen it before.
-    pub fn written(&mut self, record: Record, sent: Moment) {
+    pub(super) fn written(&mut self, record: Record, sent: Moment) {
         self.renewed = (record.holder == self.identity).then_some(sent);
         self.observed = Some((record, sent));
     }
 
     /// Takes in that we do not lead any more.
-    pub fn resign(&mut self) {
+    pub(super) fn resign(&mut self) {
         self.renewed = None;
     }
 
     /// Until when a leader leads, unless it renews.
     #[must_use]
-    pub fn leads_until(&self) -> Option<Moment> {
+    pub(super) fn leads_until(&self) -> Option<Moment> {
         self.renewed.map(|renewed| renewed + self.settings.renew_deadline())
     }
 
     /// Until when a leader's work must have ended, unless it renews.
     #[must_use]
-    pub fn finished_by(&self) -> Option<Moment> {
+    pub(super) fn finished_by(&self) -> Option<Moment> {
         self.renewed.map(|renewed| renewed + self.settings.finish_deadline())
     }
 

@@ -43,9 +43,7 @@ use tracing::{Instrument as _, info_span};
 
 use self::candidate::Candidate;
 pub use self::{
-    election::{Decision, Election, Moment},
     identity::identity,
-    record::Record,
     settings::{Settings, SettingsError},
 };
 use crate::Context;

@@ -10,23 +10,23 @@ use k8s_openapi::{
 
 /// What a lease says about its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub(super) struct Record {
     /// Who holds it; empty for nobody.
-    pub holder: String,
+    pub(super) holder: String,
     /// How long it holds after it was renewed.
-    pub lasts: Duration,
+    pub(super) lasts: Duration,
     /// Since when the holder has it. Only for people.
-    pub acquired: Option<Timestamp>,
+    pub(super) acquired: Option<Timestamp>,
     /// When it was renewed, by the holder's clock. Only a change of it counts.
-    pub renewed: Option<Timestamp>,
+    pub(super) renewed: Option<Timestamp>,
     /// How often it went from one holder to another.
-    pub transitions: i32,
+    pub(super) transitions: i32,
 }
 
 impl Record {
     /// Reads it from a lease.
     #[must_use]
-    pub fn of(lease: &Lease) -> Self {
+    pub(super) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.unwrap_or_default();
         Self {
@@ -39,7 +39,7 @@ impl Record {
     }
 
     /// Writes it into a lease, of which everything else stays as it is.
-    pub fn write_to(&self, lease: &mut Lease) {
+    pub(super) fn write_to(&self, lease: &mut Lease) {
         let spec = lease.spec.get_or_insert_default();
         *spec = LeaseSpec {
             holder_identity: Some(self.holder.clone()),

@@ -28,7 +28,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{Api, Client};
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
-use ocm_runtime::{Cache, Context, Informers, ObjectKey, error::chain, informer::WatchFilter};
+use ocm_runtime::{Backoff, Cache, Context, Informers, ObjectKey, error::chain, informer::WatchFilter};
 use tokio::sync::watch as signal;
 use tracing::{Instrument as _, Span, debug, info, warn};
 
@@ -37,11 +37,10 @@ use super::{certificate::Requests, lease::is_accepted, list_one};
 
 /// How many add-ons are set up at a time.
 const WORKERS: usize = 4;
-/// The back-off while the hub does not serve add-ons.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// With this back-off, the reason is logged.
-const WORTH_SAYING: Duration = Duration::from_secs(8);
+/// After how long the hub is asked again whether it has add-ons.
+const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+/// After so many tries, the log says why there are no add-ons.
+const LOGGED_AT: usize = 4;
 
 /// Settings of the controllers of add-ons.
 #[derive(Clone, Debug)]
@@ -114,18 +113,18 @@ async fn accepted(clusters: &Cache<ManagedCluster>) {
 /// Waits until the agent can list add-ons on the hub. Their CRD may be installed later, or never.
 async fn served(hub: &Informers, cluster: &str) {
     let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client().clone(), cluster);
-    let mut pause = FIRST_PAUSE;
+    let (mut delays, mut tries) = (RETRY.delays(), 0);
     while let Err(error) = list_one(&addons).await {
-        let text = chain(&error);
+        let (text, retry_in) = (chain(&error), delays.next_delay());
+        tries += 1;
         if !error.is_not_found() && !error.is_denied() {
-            warn!(error = text, retry_in = ?pause, "cannot check whether the hub serves add-ons, retrying");
-        } else if pause == WORTH_SAYING {
-            info!(error = text, "no add-ons: the hub does not serve them, or the agent may not list them");
+            warn!(error = text, ?retry_in, "cannot find out whether the hub has add-ons, retrying");
+        } else if tries == LOGGED_AT {
+            info!(error = text, "no add-ons: the hub does not know them or does not let the agent list them");
         } else {
             debug!(error = text, "no add-ons yet");
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        tokio::time::sleep(retry_in).await;
     }
 }
 
