@@ -10,12 +10,12 @@ pub enum Clock {
     /// The machine's clock.
     #[default]
     System,
-    /// A clock that stands still until a test moves it.
+    /// A clock that shows the same time until a test sets it.
     Manual(Arc<Mutex<Timestamp>>),
 }
 
 impl Clock {
-    /// A clock that stands at `start`.
+    /// A clock that shows `start`.
     #[must_use]
     pub fn manual(start: Timestamp) -> Self {
         Self::Manual(Arc::new(Mutex::new(start)))

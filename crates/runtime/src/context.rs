@@ -160,7 +160,7 @@ impl Context {
         self.end.is_cancelled()
     }
 
-    /// What tells of the end, for those who must not keep the context alive.
+    /// The token that is cancelled at the end, for those who must not keep the context alive.
     pub(crate) fn end_token(&self) -> CancellationToken {
         self.end.clone()
     }

@@ -19,7 +19,7 @@ use crate::{
     queue::{Key, Queue},
 };
 
-/// Conflicts are normal; as many in a row are two who undo each other's work.
+/// Conflicts are normal; so many in a row mean that two writers overwrite each other.
 const TOO_MANY_CONFLICTS: u32 = 10;
 
 /// What a controller wants after a successful reconcile.
@@ -27,9 +27,9 @@ const TOO_MANY_CONFLICTS: u32 = 10;
 pub enum Requeue {
     /// Nothing, until something it watches changes.
     OnChange,
-    /// To look again after this time, or earlier when something changes.
+    /// To reconcile again after this time, or earlier when something changes.
     After(Duration),
-    /// To try again later each time, as after a failure, but nothing went wrong: it waits for
+    /// To retry with exponential back-off, as after a failure, though nothing failed: it waits for
     /// somebody else.
     BackOff,
     /// Like [`Requeue::BackOff`], but after no more than this time.
@@ -180,7 +180,7 @@ impl<K: Key> ControllerBuilder<'_, K> {
         let (queue, context) = (self.queue.clone(), self.context.clone());
         cache.subscribe(move |change| {
             if context.is_ended() {
-                // The cache may outlive the controller: whoever ends must not be kept alive by it.
+                // The cache may outlive the controller: it must not keep alive what has ended.
                 return ControlFlow::Break(());
             }
             keys(change).into_iter().for_each(|key| queue.add(key));
@@ -250,9 +250,9 @@ impl<C: Controller> Driver<C> {
             let driver = self.clone();
             self.context.spawn_to_completion(async move {
                 let span = info_span!("reconcile", controller = C::NAME, key = %key);
-                let in_work = InWork { queue: &driver.queue, key: &key };
+                let in_progress = InProgress { queue: &driver.queue, key: &key };
                 driver.reconcile(&key).instrument(span).await;
-                drop(in_work);
+                drop(in_progress);
                 drop(worker);
             });
         }
@@ -328,13 +328,13 @@ impl<C: Controller> Driver<C> {
     }
 }
 
-/// Gives a key back whatever becomes of its run; a run that panics is a failure.
-struct InWork<'a, K: Key> {
+/// Gives a key back to the queue however its run ends; a run that panics is a failure.
+struct InProgress<'a, K: Key> {
     queue: &'a Queue<K>,
     key: &'a K,
 }
 
-impl<K: Key> Drop for InWork<'_, K> {
+impl<K: Key> Drop for InProgress<'_, K> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.queue.add_failed(self.key.clone());

@@ -66,7 +66,7 @@ struct State<K> {
     /// The same keys as `ready`.
     queued: HashSet<K>,
     working: HashSet<K>,
-    /// Keys in work that were added meanwhile, to be taken up again.
+    /// Keys in work that were added meanwhile, to be processed again.
     again: HashSet<K>,
     /// Keys to be added at a time, and the same by key.
     delayed: BTreeMap<(Instant, K), ()>,
@@ -167,7 +167,7 @@ impl<K: Key> Queue<K> {
         self.lock().ready.len()
     }
 
-    /// Takes the next key; waits until there is one. Whoever takes a key must give it back with
+    /// Takes the next key; waits until there is one. A key that was taken must be given back with
     /// [`Queue::done`].
     pub async fn next(&self) -> K {
         loop {

@@ -76,7 +76,7 @@ pub(super) enum Source {
     Files { certificate: PathBuf, key: PathBuf },
 }
 
-/// The certificate that is shown to whoever comes.
+/// The certificate that is presented to clients.
 #[derive(Debug)]
 pub(super) struct Current {
     source: Source,

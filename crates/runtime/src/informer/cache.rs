@@ -1,7 +1,7 @@
 //! The objects of a kind as last seen, and those who subscribed to changes.
 //!
-//! Objects are kept as JSON text and read anew for whoever asks: a fleet's hub and a cluster with many works spend their
-//! memory here. Whoever looks at many objects at once keeps a [`View`](super::View) of what it needs of them.
+//! Objects are kept as JSON text and parsed when they are read: a fleet's hub and a cluster with many works spend their
+//! memory here. A controller that needs many objects at once keeps a [`View`](super::View) of a few fields.
 
 use std::{
     fmt::{self, Debug},
@@ -53,20 +53,20 @@ impl<K> Cache<K> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An object of a namespace that is there and could never be read, if there is one: for those who are about to
-    /// delete what they take for unwanted.
+    /// An object of a namespace that exists and could never be parsed, if any: a controller that deletes what nothing
+    /// refers to must not run without it.
     #[must_use]
     pub fn left_out_in(&self, namespace: &str) -> Option<ObjectKey> {
         self.lock().left_out_in(namespace).cloned()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there are none.
+    /// Whether the cache holds no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -86,7 +86,7 @@ impl<K> Cache<K> {
 }
 
 impl<K: Watchable> Cache<K> {
-    /// The object of that key, read anew.
+    /// The object of that key; `None` if it does not exist.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let packed = self.lock().get(key);
@@ -99,14 +99,14 @@ impl<K: Watchable> Cache<K> {
         self.get(&ObjectKey::new("", name))
     }
 
-    /// All objects, by namespace and name. Each is read anew: for a few objects, or now and then.
+    /// All objects, by namespace and name. Each is parsed: for few objects, or for rare use.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<K>> {
         let packed = self.lock().all();
         packed.iter().filter_map(Packed::open).collect()
     }
 
-    /// The objects of one namespace, by name. Each is read anew.
+    /// The objects of one namespace, by name. Each is parsed.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
         let packed = self.lock().within(namespace);
@@ -128,7 +128,7 @@ impl<K: Watchable> Cache<K> {
 }
 
 impl<K: Send + Sync + 'static> Cache<K> {
-    /// Answers how the watch stands, and nothing once nobody uses the cache any more.
+    /// The state of the watch; `None` once nobody uses the cache any more.
     pub(super) fn state(&self) -> impl Fn() -> Option<WatchState> + Send + 'static {
         let shared = Arc::downgrade(&self.shared);
         move || {
@@ -155,7 +155,7 @@ impl<K: Watchable> Cache<K> {
         self.lock().get(&object.key).is_some_and(|held| *held.json() == object.json)
     }
 
-    /// Forgets what it knows of versions: those to come may be older.
+    /// Forgets the versions seen: those of the next list may be lower.
     pub(super) fn relist(&self) {
         self.lock().relist();
     }

@@ -1,7 +1,7 @@
 //! Hands the changes of a cache to those who subscribed, in order and while no cache is locked.
 //!
 //! Changes are put into a queue while the cache is locked, so their order is that in which the cache took them. They are
-//! handed out after unlocking, by one thread at a time. Whoever changes a cache waits until subscribers have seen it,
+//! handed out after unlocking, by one thread at a time. A thread that changes a cache waits until subscribers have seen it,
 //! with one exception: a subscriber that changes a cache, its own or another, waits for nobody. So no thread waits for a
 //! turn while it has one, and two caches whose subscribers use each other cannot deadlock.
 
@@ -58,7 +58,7 @@ impl<K: DeserializeOwned> Delivery<K> {
                 deliver(&mut subscribers, notice);
             }
             drop((delivers, subscribers));
-            // A subscriber that found the turn taken relies on whoever had it.
+            // A subscriber that found the turn taken relies on the thread that had it.
             if is_done() {
                 return;
             }

@@ -24,10 +24,10 @@ pub(super) struct State<K> {
     objects: Objects<K>,
     /// The newest resource version the watch has brought.
     newest: u64,
-    /// Uids of objects that a write has removed and whose end the watch has not brought yet.
-    forgotten: HashMap<ObjectKey, Uid>,
+    /// Uids of objects that we have deleted, and whose deletion the watch has not brought yet.
+    deleted_by_us: HashMap<ObjectKey, Uid>,
     listing: Option<Listing<K>>,
-    /// Objects that are there and could never be read.
+    /// Objects that exist and could never be parsed.
     left_out: BTreeSet<ObjectKey>,
     /// What has changed and was not handed out yet.
     notices: VecDeque<Notice<K>>,
@@ -38,8 +38,8 @@ struct Listing<K> {
     /// What it has brought so far.
     objects: Objects<K>,
     left_out: BTreeSet<ObjectKey>,
-    /// What writes have told since it began: it may have been taken before or after.
-    learnt: HashSet<ObjectKey>,
+    /// What was written since it began: the list may have been read before or after.
+    written: HashSet<ObjectKey>,
 }
 
 impl<K> Default for State<K> {
@@ -47,7 +47,7 @@ impl<K> Default for State<K> {
         Self {
             objects: BTreeMap::new(),
             newest: 0,
-            forgotten: HashMap::new(),
+            deleted_by_us: HashMap::new(),
             listing: None,
             left_out: BTreeSet::new(),
             notices: VecDeque::new(),
@@ -105,13 +105,13 @@ impl<K> State<K> {
 
     pub(super) fn relist(&mut self) {
         self.newest = 0;
-        self.forgotten.clear();
+        self.deleted_by_us.clear();
     }
 
-    /// What was removed before a list began is not in it.
+    /// What was deleted before a list began is not in it.
     pub(super) fn begin_list(&mut self) {
-        self.forgotten.clear();
-        self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), learnt: HashSet::new() });
+        self.deleted_by_us.clear();
+        self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), written: HashSet::new() });
     }
 }
 
@@ -121,7 +121,7 @@ impl<K: Watchable> State<K> {
             Ok(object) => {
                 let key = ObjectKey::of(&object);
                 self.saw(&object);
-                if self.forgotten.get(&key) != Some(&object.meta().uid) {
+                if self.deleted_by_us.get(&key) != Some(&object.meta().uid) {
                     self.put(key, object);
                 }
             }
@@ -143,8 +143,8 @@ impl<K: Watchable> State<K> {
         };
         let key = key_of_meta(meta);
         self.left_out.remove(&key);
-        if self.forgotten.get(&key) == Some(&meta.uid) {
-            self.forgotten.remove(&key);
+        if self.deleted_by_us.get(&key) == Some(&meta.uid) {
+            self.deleted_by_us.remove(&key);
         }
         self.remove(&key, &meta.uid);
     }
@@ -154,7 +154,7 @@ impl<K: Watchable> State<K> {
         let known = self.open(&key);
         if (synced || known.is_some()) && self.is_news(known.as_deref(), &object) {
             if let Some(listing) = &mut self.listing {
-                listing.learnt.insert(key.clone());
+                listing.written.insert(key.clone());
             }
             self.put(key, object);
         }
@@ -163,7 +163,7 @@ impl<K: Watchable> State<K> {
     pub(super) fn record_delete(&mut self, object: &K) {
         let (key, uid) = (ObjectKey::of(object), &object.meta().uid);
         if self.remove(&key, uid) {
-            self.forgotten.insert(key, uid.clone());
+            self.deleted_by_us.insert(key, uid.clone());
         }
     }
 
@@ -197,15 +197,15 @@ impl<K: Watchable> State<K> {
     }
 
     /// A list without what was removed, and with what was written, after it was taken.
-    fn with_later_writes(&mut self, Listing { mut objects, learnt, .. }: Listing<K>) -> Objects<K> {
-        self.forgotten.retain(|key, uid| {
+    fn with_later_writes(&mut self, Listing { mut objects, written, .. }: Listing<K>) -> Objects<K> {
+        self.deleted_by_us.retain(|key, uid| {
             let is_listed = objects.get(key).and_then(Packed::open).is_some_and(|listed| listed.meta().uid == *uid);
             if is_listed {
                 objects.remove(key);
             }
             is_listed
         });
-        for key in learnt {
+        for key in written {
             let Some((packed, object)) = self.objects.get(&key).and_then(|packed| Some((packed, packed.open()?)))
             else {
                 continue;

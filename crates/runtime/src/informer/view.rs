@@ -1,4 +1,4 @@
-//! What somebody wants to know of every object of a kind, at hand.
+//! A few fields of every object of a kind, without parsing.
 
 use std::{
     collections::BTreeMap,
@@ -9,8 +9,8 @@ use std::{
 
 use super::{Cache, Change, ObjectKey, Watchable};
 
-/// A small value for each object of a cache, kept up to date with it. For those who look at all objects of a kind at once,
-/// or at a few fields of many: the cache itself reads an object from its text each time it is asked. Cheap to clone.
+/// A small value for each object of a cache, kept up to date with it. For controllers that need all objects of a kind at
+/// once, or a few fields of many: the cache itself parses an object each time it is read. Cheap to clone.
 pub struct View<T> {
     entries: Arc<Mutex<Entries<T>>>,
 }
@@ -46,8 +46,8 @@ impl<T> View<T> {
 }
 
 impl<K: Watchable> Cache<K> {
-    /// Keeps what `value` makes of each object, as long as the view or a clone of it is there. Objects of which it makes
-    /// nothing are left out. Whoever subscribes to the cache later finds every change in the view already.
+    /// Keeps what `value` returns for each object, as long as the view or a clone of it exists. Objects for which it returns
+    /// `None` are left out. Those who subscribe to the cache later find every change in the view already.
     pub fn view<T: Send + 'static>(&self, value: impl Fn(&K) -> Option<T> + Send + 'static) -> View<T> {
         let entries = Arc::default();
         let weak = Arc::downgrade(&entries);

@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 
 use super::{
     Lock,
-    health::Standing,
+    health::RenewalCheck,
     lock::{LeaseLock, Turn},
     record::Record,
     settings::{JITTER, Settings},
@@ -31,7 +31,7 @@ pub(super) struct Candidate {
     lock: Lock,
     settings: Settings,
     lease: LeaseLock,
-    standing: Standing,
+    renewals: RenewalCheck,
     /// Who was last said to lead.
     told: Option<String>,
 }
@@ -51,8 +51,8 @@ enum Over<T> {
 impl Candidate {
     pub(super) fn new(context: Context, client: Client, lock: Lock, settings: Settings) -> Self {
         let lease = LeaseLock::new(client.clone(), lock.clone(), settings, context.clock().clone());
-        let standing = Standing::new(&context, &lock.name, settings);
-        Self { context, client, lock, settings, lease, standing, told: None }
+        let renewals = RenewalCheck::new(&context, &lock.name, settings);
+        Self { context, client, lock, settings, lease, renewals, told: None }
     }
 
     pub(super) async fn run<W, F, E>(mut self, work: W) -> Result<(), E>
@@ -183,7 +183,7 @@ impl Candidate {
         if !finished {
             warn!("not everything was finished before the lease could be somebody else's, broke it off");
         }
-        self.standing.set(None);
+        self.renewals.set(None);
         finished
     }
 
@@ -207,7 +207,7 @@ impl Candidate {
 
     fn show(&self) {
         let renewed = self.lease.leads_until() - self.settings.renew_deadline();
-        self.standing.set(Some(renewed));
+        self.renewals.set(Some(renewed));
     }
 }
 

@@ -15,24 +15,24 @@ const TOLERANCE: Duration = Duration::from_secs(20);
 
 /// What is told to those who watch a candidate: health and metrics.
 #[derive(Clone, Debug)]
-pub(super) struct Standing {
+pub(super) struct RenewalCheck {
     context: Context,
     lock: String,
     /// When the last renewal was sent; none while it does not lead.
     renewed: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Standing {
+impl RenewalCheck {
     pub(super) fn new(context: &Context, lock: &str, settings: Settings) -> Self {
         let renewed: Arc<Mutex<Option<Instant>>> = Arc::default();
-        let standing = Self { context: context.clone(), lock: lock.into(), renewed: renewed.clone() };
+        let check = Self { context: context.clone(), lock: lock.into(), renewed: renewed.clone() };
         let limit = settings.lease_duration() + TOLERANCE;
         let name = lock.to_owned();
         context.health().check(&format!("leader-election/{lock}"), move || {
-            check(&name, *renewed.lock().unwrap_or_else(PoisonError::into_inner), limit)
+            renewed_in_time(&name, *renewed.lock().unwrap_or_else(PoisonError::into_inner), limit)
         });
-        standing.context.metrics().leads(lock, false);
-        standing
+        check.context.metrics().leads(lock, false);
+        check
     }
 
     pub(super) fn set(&self, renewed: Option<Instant>) {
@@ -41,7 +41,7 @@ impl Standing {
     }
 }
 
-fn check(lock: &str, renewed: Option<Instant>, limit: Duration) -> Result<(), String> {
+fn renewed_in_time(lock: &str, renewed: Option<Instant>, limit: Duration) -> Result<(), String> {
     let silent = renewed.map(|renewed| renewed.elapsed());
     match silent.filter(|silent| *silent > limit) {
         None => Ok(()),
@@ -59,14 +59,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_leader_that_is_stuck_is_unhealthy() {
         let (context, settings) = (Context::new(), Settings::default());
-        let standing = Standing::new(&context, "lock", settings);
+        let check = RenewalCheck::new(&context, "lock", settings);
         let healthy = || context.health().checks().iter().all(|(_, answer)| answer.is_ok());
-        standing.set(Some(Instant::now()));
+        check.set(Some(Instant::now()));
         tokio::time::advance(settings.lease_duration() + TOLERANCE).await;
         assert!(healthy());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(!healthy());
-        standing.set(None);
+        check.set(None);
         assert!(healthy(), "who does not lead has nothing to renew");
     }
 }

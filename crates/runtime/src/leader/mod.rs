@@ -18,7 +18,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `settings` | the three times, checked |
-//! | `record`, `identity` | what stands in a lease |
+//! | `record`, `identity` | the content of a lease |
 //! | `election` | what to do about a lease, pure; `model` tests it in every order of steps |
 //! | `lock` | reading and writing a lease |
 //! | `candidate` | the loop: wait, lead, release |

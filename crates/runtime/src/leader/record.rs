@@ -1,4 +1,4 @@
-//! What stands in a lease, and how it stands there.
+//! The content of a lease, as client-go writes it.
 
 use std::time::Duration;
 

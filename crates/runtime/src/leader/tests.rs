@@ -13,7 +13,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::*;
+use super::{record::Record, *};
 use crate::client::Endpoint;
 
 #[derive(Clone, Default)]

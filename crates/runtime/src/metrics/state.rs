@@ -16,7 +16,7 @@ use super::{OfController, OfKind, reference, register};
 /// Reads a value; nothing when what it belongs to has ended.
 type Read<T> = Box<dyn Fn() -> Option<T> + Send>;
 
-/// How a watch stands.
+/// The state of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WatchState {
     /// Whether its first list is complete.
