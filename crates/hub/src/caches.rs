@@ -1,7 +1,7 @@
 //! The caches of the hub: one informer per kind, however many controllers ask for it.
 //!
-//! Kubernetes' own kinds are watched with a label selector, so that the hub holds only what it keeps for clusters,
-//! however much else is on the API server.
+//! Kubernetes' own kinds are watched with a label selector, so that only objects of clusters are in memory, however many
+//! others the API server has.
 
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
@@ -25,48 +25,48 @@ use ocm_runtime::{
 
 use crate::error::{Error, Result};
 
-pub(crate) fn clusters(watches: &Informers) -> Cache<ManagedCluster> {
-    watches.all(WatchFilter::all())
+pub(crate) fn clusters(informers: &Informers) -> Cache<ManagedCluster> {
+    informers.all(WatchFilter::all())
 }
 
-pub(crate) fn sets(watches: &Informers) -> Cache<ManagedClusterSet> {
-    watches.all(WatchFilter::all())
+pub(crate) fn sets(informers: &Informers) -> Cache<ManagedClusterSet> {
+    informers.all(WatchFilter::all())
 }
 
-pub(crate) fn addons(watches: &Informers) -> Cache<ManagedClusterAddOn> {
-    watches.all(WatchFilter::all())
+pub(crate) fn addons(informers: &Informers) -> Cache<ManagedClusterAddOn> {
+    informers.all(WatchFilter::all())
 }
 
-pub(crate) fn set_bindings(watches: &Informers) -> Cache<ManagedClusterSetBinding> {
-    watches.all(WatchFilter::all())
+pub(crate) fn set_bindings(informers: &Informers) -> Cache<ManagedClusterSetBinding> {
+    informers.all(WatchFilter::all())
 }
 
-pub(crate) fn cluster_roles(watches: &Informers) -> Cache<ClusterRole> {
-    of_clusters(watches)
+pub(crate) fn cluster_roles(informers: &Informers) -> Cache<ClusterRole> {
+    of_clusters(informers)
 }
 
-pub(crate) fn cluster_role_bindings(watches: &Informers) -> Cache<ClusterRoleBinding> {
-    of_clusters(watches)
+pub(crate) fn cluster_role_bindings(informers: &Informers) -> Cache<ClusterRoleBinding> {
+    of_clusters(informers)
 }
 
-pub(crate) fn role_bindings(watches: &Informers) -> Cache<RoleBinding> {
-    of_clusters(watches)
+pub(crate) fn role_bindings(informers: &Informers) -> Cache<RoleBinding> {
+    of_clusters(informers)
 }
 
-pub(crate) fn leases(watches: &Informers) -> Cache<Lease> {
-    of_clusters(watches)
+pub(crate) fn leases(informers: &Informers) -> Cache<Lease> {
+    of_clusters(informers)
 }
 
-pub(crate) fn requests(watches: &Informers) -> Cache<CertificateSigningRequest> {
-    of_clusters(watches)
+pub(crate) fn requests(informers: &Informers) -> Cache<CertificateSigningRequest> {
+    of_clusters(informers)
 }
 
-/// What belongs to clusters, and not to their add-ons.
-fn of_clusters<K: Watchable>(watches: &Informers) -> Cache<K> {
-    watches.all(WatchFilter::labelled(format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME)))
+/// Objects of clusters, without those of add-ons.
+fn of_clusters<K: Watchable>(informers: &Informers) -> Cache<K> {
+    informers.all(WatchFilter::labelled(format!("{},!{}", labels::CLUSTER_NAME, labels::ADDON_NAME)))
 }
 
-/// The cluster that an object belongs to, as its label says; `None` for what all clusters share.
+/// The cluster that an object belongs to according to its label; `None` if all clusters share the object.
 pub(crate) fn cluster_of<K: Resource>(object: &K) -> Option<String> {
     object.labels().get(labels::CLUSTER_NAME).filter(|name| !name.is_empty()).cloned()
 }

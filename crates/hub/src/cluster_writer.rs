@@ -1,9 +1,9 @@
-//! Writing `ManagedCluster`s without getting in each other's way.
+//! Writing `ManagedCluster`s without conflicts among the controllers of this hub.
 //!
 //! Several controllers write the same cluster at the same moment: when one appears, it gets a finalizer and a taint.
-//! Each write carries the resource version it was decided on, so without more the second would be refused, at the cost
-//! of a request. Here, writes to one cluster take turns, each is learnt into the shared cache, and a decision that was
-//! made on an older object is given back as [`Error::Stale`] before it is sent.
+//! Each write carries the resource version that was observed, so the API server would refuse the second one. Here, writes
+//! to one cluster take turns and each result is recorded in the shared cache. A write that was planned on an older version
+//! fails with [`Error::Stale`] before it is sent.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -17,10 +17,10 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 
-/// Clusters share this many turns; two of them waiting for one is harmless.
+/// How many locks the clusters share. It is harmless that some clusters share one.
 const TURNS: u64 = 64;
 
-/// Writes clusters in turn. Cheap to clone; all clones share the turns.
+/// Writes clusters, one write at a time for each cluster. Cheap to clone; all clones share the locks.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterWriter {
     api: Api<ManagedCluster>,
@@ -55,7 +55,7 @@ impl ClusterWriter {
         self.recorded(write::patch_status(&self.api, old, new).await?)
     }
 
-    /// Waits until nobody else writes this cluster, and checks that nobody has since it was read.
+    /// Waits until no other write to this cluster is in flight, and checks that the cluster is as it was observed.
     async fn turn(&self, read: &ManagedCluster) -> Result<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         read.name_any().hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What can go wrong in a controller of the hub, and what the driver then does about it.
+//! Errors of the hub's controllers, and their class.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub enum Error {
     /// A request to the API server failed.
     #[error(transparent)]
     Api(#[from] ocm_runtime::Error),
-    /// The decision was made on an object that another controller of this hub has written since. Nothing was sent.
+    /// The write was planned on an object that another controller of this hub has written since. Nothing was sent.
     #[error("failed to write {noun}: another controller of this hub has just written it")]
     Stale {
         /// The object, for people.
@@ -26,7 +26,7 @@ pub enum Error {
         /// The value of its label, empty for what all clusters share.
         owner: String,
     },
-    /// A cluster set selects clusters in a way that cannot be understood.
+    /// The selector of a cluster set cannot be read.
     #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
     Selector {
         /// The set's name.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The type as written.
         type_: String,
     },
-    /// An error that a condition tells too.
+    /// An error that a condition reports too.
     #[error(transparent)]
     Shared(Arc<Self>),
 }
@@ -70,7 +70,7 @@ impl Classified for Error {
 }
 
 impl Error {
-    /// Whether somebody else wrote first, so that deciding again is all it takes.
+    /// Whether the object was written by somebody else, so that observing and planning again is enough.
     pub(crate) fn is_conflict(&self) -> bool {
         self.class() == Class::Conflict
     }

@@ -6,7 +6,7 @@
 //!
 //! | module | what it gives |
 //! | --- | --- |
-//! | `registration` | letting clusters in, watching over them, cleaning up after them |
+//! | `registration` | accepting clusters, their rights and health, cleaning up after them |
 //! | `addon` | installing add-ons on the clusters that placements choose |
 //! | `placement` | choosing clusters |
 //! | [`decisions`] | what placements have chosen, for everything that follows placements |
@@ -16,7 +16,7 @@
 //! | [`webhook`] | the server that API servers ask to convert add-ons |
 //!
 //! Every controller is driven by [`ocm_runtime::Controller`]: observe → plan → apply → report. `plan` and what `report`
-//! says are pure and hold the behaviour; the rest reads the shared watches and writes.
+//! says are pure and hold the behaviour; the rest reads the shared caches and writes.
 
 #![warn(missing_docs)]
 
@@ -56,18 +56,18 @@ pub use crate::{
     registration::cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
 };
 
-/// What a hub is told.
+/// Configuration of a hub.
 #[derive(Clone, Debug)]
 pub struct HubConfig {
     /// Namespace of the hub itself; no cluster may be named like it.
     pub namespace: String,
-    /// Name of the machine or pod; it tells the reporters of events apart, and the candidates for a lease.
+    /// Name of the machine or pod; identifies the reporter of an event and the candidate for a lease.
     pub host: String,
-    /// How leaders are elected, each component by a lock of its own in the hub's namespace; none to work without.
+    /// How leaders are elected, each component by a lock of its own in the hub's namespace; `None` to work without election.
     pub election: Option<Settings>,
     /// Feature gates, of those in [`feature_gates::known`].
     pub gates: FeatureGates,
-    /// The controllers to run, see [`controllers::select`]; none for all.
+    /// The controllers to run, see [`controllers::select`]; empty for all.
     pub controllers: Vec<String>,
     /// More labels for namespaces and RBAC objects of clusters.
     pub labels: BTreeMap<String, String>,
@@ -95,36 +95,38 @@ pub enum StartError {
     /// A controller was chosen that does not exist.
     #[error(transparent)]
     Controller(#[from] UnknownController),
-    /// A label was given that the hub goes by itself.
-    #[error("label {0} cannot be given to the objects of clusters: the hub tells by it what belongs to whom")]
+    /// A label was given that the hub uses itself.
+    #[error(
+        "label {0} cannot be added to the objects of clusters: the hub itself uses it to find the cluster or add-on of an object"
+    )]
     ReservedLabel(String),
 }
 
-/// The controllers of a hub, running.
+/// The running controllers of a hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    watches: Informers,
+    informers: Informers,
     controllers: Vec<&'static str>,
 }
 
 /// The controllers of one component, which are elected together.
 #[derive(Clone)]
-struct Team {
+struct ComponentRunner {
     component: Component,
     controllers: Vec<&'static ControllerInfo>,
-    hub: Arc<Shared>,
+    process: Arc<HubProcess>,
 }
 
-/// What all components have.
-struct Shared {
+/// What all components of a hub share.
+struct HubProcess {
     client: Client,
-    watches: Informers,
+    informers: Informers,
     config: HubConfig,
 }
 
 impl Hub {
     /// Starts the chosen controllers, or makes each component a candidate for its lock, which starts them once they are
-    /// elected. They run until `context` ends; its health says when their watches are complete.
+    /// elected. They run until `context` ends; its health reports when their informers are synced.
     ///
     /// Must be called in the Tokio runtime of `client`.
     ///
@@ -134,17 +136,17 @@ impl Hub {
         let mut chosen = controllers::select(&config.controllers)?;
         chosen.retain(|controller| controller.is_on(&config.gates));
         check_labels(&config)?;
-        // They outlive a leader's term: who is elected again finds them as they are.
-        let watches = Informers::new(client.clone(), context.clone());
-        let hub = Arc::new(Shared { client, watches: watches.clone(), config });
+        // Informers outlive a leader's term: a replica that is elected again uses the same ones.
+        let informers = Informers::new(client.clone(), context.clone());
+        let process = Arc::new(HubProcess { client, informers: informers.clone(), config });
         for component in COMPONENTS {
             let of_component = |controller: &&ControllerInfo| controller.component == component.name;
             let controllers: Vec<_> = chosen.iter().copied().filter(of_component).collect();
             if !controllers.is_empty() {
-                Team { component: *component, controllers, hub: hub.clone() }.start(context);
+                ComponentRunner { component: *component, controllers, process: process.clone() }.start(context);
             }
         }
-        Ok(Self { watches, controllers: chosen.iter().map(|controller| controller.name).collect() })
+        Ok(Self { informers, controllers: chosen.iter().map(|controller| controller.name).collect() })
     }
 
     /// The names of its controllers: those chosen, less those whose feature gate is off.
@@ -153,41 +155,41 @@ impl Hub {
         &self.controllers
     }
 
-    /// The hub's watches, for other hub of the process with the same identity.
+    /// The hub's informers, for other parts of the process with the same identity.
     #[must_use]
-    pub fn watches(&self) -> &Informers {
-        &self.watches
+    pub fn informers(&self) -> &Informers {
+        &self.informers
     }
 }
 
-impl Team {
+impl ComponentRunner {
     fn start(self, context: &Context) {
-        let Some(settings) = self.hub.config.election else { return self.work(context) };
+        let Some(settings) = self.process.config.election else { return self.run(context) };
         let context = context.clone();
         context.clone().spawn_to_completion(async move {
-            let lead = leader::lead(&context, self.hub.client.clone(), self.lock(), settings, |term| {
-                let team = self.clone();
+            let lead = leader::lead(&context, self.process.client.clone(), self.lock(), settings, |term| {
+                let runner = self.clone();
                 async move {
-                    team.work(&term);
+                    runner.run(&term);
                     term.ended().await;
                     Ok::<_, Infallible>(())
                 }
             });
-            // It has no error.
+            // The error type has no values.
             _ = lead.await;
         });
     }
 
     fn lock(&self) -> Lock {
-        let config = &self.hub.config;
+        let config = &self.process.config;
         let (namespace, name) = (config.namespace.clone(), self.component.lock.into());
         Lock { namespace, name, identity: leader::identity(&config.host) }
     }
 
     /// Runs the controllers until `term` ends.
-    fn work(&self, term: &Context) {
-        let Shared { client, watches, config } = &*self.hub;
-        let hub = HubContext::new(client.clone(), watches.clone(), term.clock(), config.clone());
+    fn run(&self, term: &Context) {
+        let HubProcess { client, informers, config } = &*self.process;
+        let hub = HubContext::new(client.clone(), informers.clone(), term.clock(), config.clone());
         for controller in &self.controllers {
             controller.start(term, &hub);
         }
@@ -196,7 +198,7 @@ impl Team {
     }
 }
 
-/// The hub's watches leave out what belongs to add-ons, so it would not see its own objects with that label.
+/// The hub's informers leave out objects of add-ons, so the hub would not see its own objects with that label.
 fn check_labels(config: &HubConfig) -> Result<(), StartError> {
     let reserved = [labels::CLUSTER_NAME, labels::ADDON_NAME];
     match reserved.into_iter().find(|key| config.labels.contains_key(*key)) {
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_the_hub_goes_by_are_refused() {
+    fn labels_that_the_hub_uses_are_refused() {
         let with = |key: &str| HubConfig { labels: [(key.to_owned(), "x".to_owned())].into(), ..HubConfig::default() };
         assert!(check_labels(&with("team")).is_ok());
         assert!(check_labels(&with(labels::ADDON_NAME)).is_err());

@@ -11,7 +11,7 @@ use ocm_apimachinery::selector::Selector;
 
 use crate::error::{Error, Result};
 
-/// The rule of one set, checked and ready to match.
+/// The selector of one cluster set, checked and ready to match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SetSelector {
     /// Clusters whose label names this set.
@@ -21,7 +21,7 @@ pub(crate) enum SetSelector {
 }
 
 impl SetSelector {
-    /// Reads the rule of a set.
+    /// Reads the selector of a set.
     pub(crate) fn of(set: &ManagedClusterSet) -> Result<Self> {
         let selector = &set.spec.cluster_selector;
         let name = set.name_any();

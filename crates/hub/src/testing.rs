@@ -18,7 +18,7 @@ use ocm_runtime::conditions::NewCondition;
 
 use serde_json::Value;
 
-use crate::{error::Error, registration::status::with_finding};
+use crate::{error::Error, registration::status::set_condition};
 
 /// A moment that tests are free to call now.
 pub(crate) fn now() -> Timestamp {
@@ -53,7 +53,7 @@ pub(crate) fn with_condition(
     status: &'static str,
     reason: &'static str,
 ) -> ManagedCluster {
-    with_finding(cluster, NewCondition { type_, status, reason, message: "m".into() }, now())
+    set_condition(cluster, NewCondition { type_, status, reason, message: "m".into() }, now())
 }
 
 /// The cluster, deleted but held by finalizers.

@@ -3,23 +3,23 @@
 use std::{convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
 
 use kube::Client;
-use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig};
+use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError};
 use ocm_runtime::Context;
 
 /// The kinds that the hub watches if this controller runs alone. No server is needed: what is watched is awaited at once.
-fn watched(controller: &ControllerInfo) -> Vec<String> {
+fn watched(controller: &ControllerInfo) -> Result<Vec<String>, StartError> {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
         pending::<Result<http::Response<kube::client::Body>, Infallible>>()
     });
     let client = Client::new(service, "default");
     let context = Context::new();
     let config = HubConfig { controllers: vec![controller.name.into()], ..HubConfig::default() };
-    Hub::start(&context, client, config).unwrap();
+    Hub::start(&context, client, config)?;
     let awaited = context.health().awaited();
-    awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect()
+    Ok(awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect())
 }
 
-fn page() -> String {
+fn page() -> Result<String, StartError> {
     let mut page = String::from(
         "<!-- Generated: BLESS=1 cargo test -p ocm-hub --test reference -->\n\n# Controllers of the hub\n\n`ocm hub \
          --controllers` takes the names of controllers and of components. The controllers of a component are elected\n\
@@ -31,17 +31,17 @@ fn page() -> String {
         page.push_str("| --- | --- | --- | --- |\n");
         for controller in CONTROLLERS.iter().filter(|controller| controller.component == name) {
             let gate = controller.gate.map(|gate| format!("`{gate}`")).unwrap_or_default();
-            let watched = watched(controller).join(", ");
+            let watched = watched(controller)?.join(", ");
             let _ = writeln!(page, "| `{}` | {} | {gate} | {watched} |", controller.name, controller.summary);
         }
     }
-    page
+    Ok(page)
 }
 
 #[tokio::test]
 async fn the_page_about_controllers_is_what_the_code_does() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/controllers.md");
-    let page = page();
+    let page = page().unwrap();
     if env::var_os("BLESS").is_some() {
         fs::write(&path, &page).unwrap();
     }

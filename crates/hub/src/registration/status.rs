@@ -18,21 +18,21 @@ pub(crate) fn condition_status<'a>(cluster: &'a ManagedCluster, type_: &str) -> 
     condition(cluster, type_).map(|condition| condition.status.as_str())
 }
 
-/// The cluster with a finding among its conditions.
-pub(crate) fn with_finding(cluster: &ManagedCluster, finding: NewCondition, now: Timestamp) -> ManagedCluster {
-    let mut new = cluster.clone();
-    conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
-    new
+/// The cluster with a new condition.
+pub(crate) fn set_condition(cluster: &ManagedCluster, new: NewCondition, now: Timestamp) -> ManagedCluster {
+    let mut changed = cluster.clone();
+    conditions::set(&mut changed.status.get_or_insert_default().conditions, new, None, now);
+    changed
 }
 
-/// Whether the cluster has the same status and reason already. Another wording alone is not worth a write: a hub that
-/// takes over from another one would rewrite every cluster.
-pub(crate) fn says_already(cluster: &ManagedCluster, finding: &NewCondition) -> bool {
-    condition(cluster, finding.type_)
-        .is_some_and(|condition| condition.status == finding.status && condition.reason == finding.reason)
+/// Whether the cluster has a condition with this status and reason. A different message alone is not written: a hub that
+/// replaces OCM's would write every cluster.
+pub(crate) fn is_reported(cluster: &ManagedCluster, new: &NewCondition) -> bool {
+    condition(cluster, new.type_)
+        .is_some_and(|condition| condition.status == new.status && condition.reason == new.reason)
 }
 
-/// How long after a renewal a lease still counts, and how far the agent's clock may be off.
+/// How long after its renewal a lease expires, and how much the agent's clock may differ from the hub's.
 pub(crate) fn lease_grace(cluster: &ManagedCluster) -> SignedDuration {
     let seconds = cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(LEASE_DURATION_SECONDS);
     SignedDuration::from_secs(i64::from(seconds) * i64::from(LEASE_GRACE_FACTOR))
@@ -55,10 +55,10 @@ mod tests {
     }
 
     #[test]
-    fn another_wording_alone_is_no_news() {
-        let old = with_finding(&cluster("c1"), NewCondition::is_true("T", "R", "their words"), Timestamp::UNIX_EPOCH);
-        assert!(says_already(&old, &NewCondition::is_true("T", "R", "our words")));
-        assert!(!says_already(&old, &NewCondition::is_true("T", "Q", "their words")));
-        assert!(!says_already(&old, &NewCondition::is_false("T", "R", "their words")));
+    fn another_wording_alone_is_no_change() {
+        let old = set_condition(&cluster("c1"), NewCondition::is_true("T", "R", "their words"), Timestamp::UNIX_EPOCH);
+        assert!(is_reported(&old, &NewCondition::is_true("T", "R", "our words")));
+        assert!(!is_reported(&old, &NewCondition::is_true("T", "Q", "their words")));
+        assert!(!is_reported(&old, &NewCondition::is_false("T", "R", "their words")));
     }
 }

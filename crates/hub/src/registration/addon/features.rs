@@ -1,8 +1,8 @@
-//! Shows on a cluster's labels which add-ons it has and how they fare, for placements to select by.
+//! Labels clusters with the state of their add-ons, so that placements can select by it.
 //!
 //! The add-ons in a cluster's namespace and their condition `Available` → labels
-//! `feature.open-cluster-management.io/addon-<name>` of the cluster. An add-on that is being deleted counts as gone. Before
-//! anything is known of the cluster itself, nothing is said.
+//! `feature.open-cluster-management.io/addon-<name>` of the cluster. An add-on that is being deleted has no label.
+//! A cluster without condition `Available` gets no labels.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -30,11 +30,11 @@ pub(crate) struct AddonFeaturesController {
     hub: HubContext,
     clusters: Cache<ManagedCluster>,
     addons: Cache<ManagedClusterAddOn>,
-    /// How each add-on fares, as its label says it.
+    /// The state of each add-on, as the value of its label.
     features: View<&'static str>,
 }
 
-/// A cluster of which something is known, and the labels that its add-ons give it.
+/// A cluster that has condition Available, and the labels of its add-ons.
 #[derive(Debug)]
 pub(crate) struct Observed {
     cluster: Arc<ManagedCluster>,
@@ -68,7 +68,7 @@ impl Controller for AddonFeaturesController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
-        builder.watches(&self.addons, |change| is_news(change).then(|| change.object().namespace()).flatten());
+        builder.watches(&self.addons, |change| is_relevant(change).then(|| change.object().namespace()).flatten());
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -106,14 +106,14 @@ fn concerns(change: Change<'_, ManagedCluster>) -> bool {
     }
 }
 
-fn is_news(change: Change<'_, ManagedClusterAddOn>) -> bool {
+fn is_relevant(change: Change<'_, ManagedClusterAddOn>) -> bool {
     match change {
         Change::Updated { old, new } => feature(old) != feature(new),
         Change::Added(_) | Change::Deleted(_) => true,
     }
 }
 
-/// How an add-on fares; `None` for one that is being deleted.
+/// The state of an add-on; `None` if it is being deleted.
 fn feature(addon: &ManagedClusterAddOn) -> Option<&'static str> {
     let conditions = addon.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let available = conditions::find(conditions, addon::AVAILABLE).map(|condition| condition.status.as_str());

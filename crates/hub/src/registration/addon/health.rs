@@ -1,7 +1,7 @@
-//! Says of the add-ons of a cluster that nothing is heard of that nobody knows how they are.
+//! Sets `Available` of the add-ons of a cluster to Unknown if that of the cluster is.
 //!
 //! Condition `ManagedClusterConditionAvailable` is Unknown → the same status, reason and message as condition `Available`
-//! of every add-on in the cluster's namespace. Only the agent says that an add-on is well again.
+//! of every add-on in the cluster's namespace. Only the agent sets it to True again.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct AddonHealthController {
     addons: Cache<ManagedClusterAddOn>,
 }
 
-/// What is not known of a cluster, and its add-ons.
+/// The condition of a cluster that is Unknown, and its add-ons.
 #[derive(Debug)]
 pub(crate) struct Observed {
     unknown: Condition,
@@ -46,7 +46,7 @@ impl AddonHealthController {
         Self { clusters: caches::clusters(&hub.informers), addons, hub: hub.clone() }
     }
 
-    async fn tell(&self, (old, new): &Edit) -> Result<()> {
+    async fn write(&self, (old, new): &Edit) -> Result<()> {
         let api: Api<ManagedClusterAddOn> =
             Api::namespaced(self.hub.client.clone(), &old.namespace().unwrap_or_default());
         let written = write::patch_status(&api, old, new).await?;
@@ -64,7 +64,7 @@ impl Controller for AddonHealthController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        builder.watches(&self.clusters, |change| is_news(change).then(|| change.object().name_any()));
+        builder.watches(&self.clusters, |change| is_relevant(change).then(|| change.object().name_any()));
         builder.watches(&self.addons, |change| match change {
             Change::Added(addon) => addon.namespace(),
             Change::Updated { .. } | Change::Deleted(_) => None,
@@ -77,25 +77,28 @@ impl Controller for AddonHealthController {
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Vec<Edit> {
-        let edits = observed.addons.iter().map(|addon| (addon.clone(), told(addon, &observed.unknown, now)));
+        let edits = observed
+            .addons
+            .iter()
+            .map(|addon| (addon.clone(), with_condition_of_cluster(addon, &observed.unknown, now)));
         edits.filter(|(old, new)| **old != *new).collect()
     }
 
     async fn apply(&self, _: &Observed, edits: Vec<Edit>) -> Result<()> {
         let mut results = Vec::new();
         for edit in &edits {
-            results.push(self.tell(edit).await);
+            results.push(self.write(edit).await);
         }
         all(results)
     }
 }
 
-/// The condition of a cluster of which nobody knows how it is.
+/// The condition Available of a cluster, if it is Unknown.
 fn unknown(cluster: &ManagedCluster) -> Option<&Condition> {
     condition(cluster, AVAILABLE).filter(|condition| condition.status == status::UNKNOWN)
 }
 
-fn is_news(change: Change<'_, ManagedCluster>) -> bool {
+fn is_relevant(change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(new) => unknown(new).is_some(),
         Change::Updated { old, new } => unknown(new).is_some() && unknown(old) != unknown(new),
@@ -104,13 +107,13 @@ fn is_news(change: Change<'_, ManagedCluster>) -> bool {
 }
 
 /// The add-on with the cluster's condition.
-fn told(addon: &ManagedClusterAddOn, unknown: &Condition, now: Timestamp) -> ManagedClusterAddOn {
+fn with_condition_of_cluster(addon: &ManagedClusterAddOn, unknown: &Condition, now: Timestamp) -> ManagedClusterAddOn {
     let mut new = addon.clone();
-    let mut told = unknown.clone();
-    told.type_ = addon::AVAILABLE.into();
-    told.last_transition_time = Time(now);
-    told.observed_generation = None;
-    conditions::put(&mut new.status.get_or_insert_default().conditions, told);
+    let mut copied = unknown.clone();
+    copied.type_ = addon::AVAILABLE.into();
+    copied.last_transition_time = Time(now);
+    copied.observed_generation = None;
+    conditions::put(&mut new.status.get_or_insert_default().conditions, copied);
     new
 }
 
@@ -136,25 +139,25 @@ mod tests {
 
     #[test]
     fn every_addon_gets_status_reason_and_message_of_the_cluster_and_keeps_its_other_conditions() {
-        let mut told_before = addon("c1", "a", json!({}));
+        let mut addon_a = addon("c1", "a", json!({}));
         let other = conditions::NewCondition::is_true("Configured", "R", "m").at(now(), None);
-        told_before.status.get_or_insert_default().conditions.push(other.clone());
-        let planned = plan(vec![told_before, addon("c1", "b", json!({}))]);
+        addon_a.status.get_or_insert_default().conditions.push(other.clone());
+        let planned = plan(vec![addon_a, addon("c1", "b", json!({}))]);
         assert_eq!(planned.len(), 2);
         let conditions = &planned[0].status.as_ref().unwrap().conditions;
         assert_eq!(conditions[0], other);
-        let told = &conditions[1];
-        assert_eq!((told.type_.as_str(), told.status.as_str()), ("Available", "Unknown"));
-        assert_eq!((told.reason.as_str(), told.message.as_str()), ("LeaseStopped", "m"));
-        assert!(plan(planned).is_empty(), "nobody is told twice");
+        let copied = &conditions[1];
+        assert_eq!((copied.type_.as_str(), copied.status.as_str()), ("Available", "Unknown"));
+        assert_eq!((copied.reason.as_str(), copied.message.as_str()), ("LeaseStopped", "m"));
+        assert!(plan(planned).is_empty(), "it is written once");
     }
 
     #[test]
-    fn only_a_cluster_that_becomes_unknown_is_news() {
+    fn only_a_cluster_that_becomes_unknown_is_relevant() {
         let (well, lost) = (Arc::new(cluster("c1")), Arc::new(unknown_cluster()));
-        assert!(is_news(Change::Added(&lost)) && !is_news(Change::Added(&well)));
-        assert!(is_news(Change::Updated { old: &well, new: &lost }));
-        assert!(!is_news(Change::Updated { old: &lost, new: &lost }));
-        assert!(!is_news(Change::Updated { old: &lost, new: &well }));
+        assert!(is_relevant(Change::Added(&lost)) && !is_relevant(Change::Added(&well)));
+        assert!(is_relevant(Change::Updated { old: &well, new: &lost }));
+        assert!(!is_relevant(Change::Updated { old: &lost, new: &lost }));
+        assert!(!is_relevant(Change::Updated { old: &lost, new: &well }));
     }
 }

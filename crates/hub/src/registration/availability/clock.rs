@@ -1,7 +1,7 @@
-//! Notices agents whose clock is off.
+//! Reports agents whose clock differs from the hub's.
 //!
-//! A renewal carries the agent's time. Whenever one arrives → is it near the hub's time? → condition
-//! `ManagedClusterConditionClockSynced`. Nothing else is a trigger: an old renewal says nothing about a clock.
+//! A renewal carries the agent's time. For each renewal → is it near the hub's time? → condition
+//! `ManagedClusterConditionClockSynced`. Nothing else triggers a reconcile: an old renewal says nothing about a clock.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     caches::{self, cluster_of},
     context::HubContext,
     error::{Error, Result},
-    registration::status::{condition_status, lease_grace, with_finding},
+    registration::status::{condition_status, lease_grace, set_condition},
 };
 
 /// See the module.
@@ -33,7 +33,7 @@ pub(crate) struct ClockController {
     leases: Cache<Lease>,
 }
 
-/// A cluster, and when its agent says it renewed the lease.
+/// A cluster, and the time of its agent's last renewal.
 #[derive(Debug)]
 pub(crate) struct Observed {
     cluster: Arc<ManagedCluster>,
@@ -68,14 +68,14 @@ impl StatusController for ClockController {
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Option<NewCondition> {
-        let finding = finding(observed, now);
-        let told = condition_status(&observed.cluster, CLOCK_SYNCED);
-        (told != Some(finding.status)).then_some(finding)
+        let condition = condition(observed, now);
+        let reported = condition_status(&observed.cluster, CLOCK_SYNCED);
+        (reported != Some(condition.status)).then_some(condition)
     }
 
-    async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
-        if let Some(finding) = finding {
-            let new = with_finding(&observed.cluster, finding, now);
+    async fn report(&self, observed: &Observed, condition: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
+        if let Some(condition) = condition {
+            let new = set_condition(&observed.cluster, condition, now);
             self.hub.writer().patch_status(&observed.cluster, &new).await?;
         }
         Ok(Requeue::OnChange)
@@ -87,7 +87,7 @@ fn is_renewal(change: Change<'_, Lease>) -> bool {
     new.name_any() == leases::MANAGED_CLUSTER && renewed(old) != renewed(new)
 }
 
-fn finding(observed: &Observed, now: Timestamp) -> NewCondition {
+fn condition(observed: &Observed, now: Timestamp) -> NewCondition {
     let grace = lease_grace(&observed.cluster);
     let skip = observed.cluster.annotations().get(SKIP_CLOCK_SYNC_CHECK).is_some_and(|value| value == "true");
     let off = now.duration_since(observed.renewed);
@@ -97,8 +97,8 @@ fn finding(observed: &Observed, now: Timestamp) -> NewCondition {
     }
     let direction = if off.is_positive() { "behind" } else { "ahead of" };
     let message = format!(
-        "The agent's clock is {} s {direction} the hub's, and {} s or more count as out of sync. The cluster may be taken \
-         for unreachable, or stay available when it is not: correct the clock of the node the agent runs on.",
+        "The agent's clock is {} s {direction} the hub's, and {} s or more count as out of sync. The cluster may be \
+         reported as unreachable, or as available when it is not: correct the clock of the node the agent runs on.",
         off.abs().as_secs(),
         grace.as_secs()
     );
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_already_is_not_told_again() {
+    fn what_is_reported_already_is_not_written_again() {
         assert_eq!(plan(with_condition(&cluster("c1"), CLOCK_SYNCED, "True", "R"), 1), None);
         assert_eq!(plan(with_condition(&cluster("c1"), CLOCK_SYNCED, "False", "R"), 9999), None);
         assert!(plan(with_condition(&cluster("c1"), CLOCK_SYNCED, "False", "R"), 1).is_some());

@@ -1,10 +1,10 @@
-//! Notices clusters that nothing is heard of.
+//! Reports clusters whose agent stopped renewing its lease.
 //!
-//! The hub makes each accepted cluster a lease, its agent renews it. Lease and clock → [`Plan`]: make the lease, wait
-//! until it would run out, or say in condition `ManagedClusterConditionAvailable` and in an event that nobody knows how
-//! the cluster is. Only the agent says that it is well again.
+//! The hub creates a lease for each accepted cluster, and its agent renews it. Lease and clock → [`Plan`]: create the
+//! lease, wait until it expires, or set condition `ManagedClusterConditionAvailable` to Unknown and record an event. Only
+//! the agent sets it to True again.
 //!
-//! Renewals alone are no trigger: a look at the time a lease would run out finds it renewed, and waits on.
+//! A renewal does not trigger a reconcile: the one at the time of expiry finds the lease renewed, and waits again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ use crate::{
     error::{Error, Result},
     registration::{
         names,
-        status::{condition, condition_status, lease_grace, with_finding},
+        status::{condition, condition_status, lease_grace, set_condition},
     },
 };
 
@@ -59,12 +59,12 @@ pub(crate) struct Observed {
     lease: Option<Arc<Lease>>,
 }
 
-/// What to do now, and when to look again.
+/// What to write, and when to reconcile again.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Plan {
     create: Option<Box<Lease>>,
-    /// Why nobody knows how the cluster is, if that is news.
-    silence: Option<String>,
+    /// The message of condition Unknown, if it must be written.
+    unknown: Option<String>,
     next: Requeue,
 }
 
@@ -87,15 +87,15 @@ impl LeaseController {
         Ok(exists)
     }
 
-    async fn tell(&self, cluster: &ManagedCluster) {
+    async fn record_event(&self, cluster: &ManagedCluster) {
         let name = cluster.name_any();
         let note = format!(
             "Cluster {name} has joined this hub, but its agent no longer reports. Check that the agent runs and can \
              reach the hub."
         );
-        let happening = NewEvent { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
-        if let Err(error) = self.hub.recorder.record(&name, cluster, happening).await {
-            warn!(error = %chain(&error), "an event is lost");
+        let event = NewEvent { type_: "Warning", reason: AVAILABLE_UNKNOWN, note };
+        if let Err(error) = self.hub.recorder.record(&name, cluster, event).await {
+            warn!(error = %chain(&error), "failed to record an event");
         }
     }
 }
@@ -118,7 +118,9 @@ impl Controller for LeaseController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         builder.watches(&self.clusters, |change| concerns(change).then(|| change.object().name_any()));
-        builder.watches(&self.leases, |change| is_news(change).then(|| cluster_of(change.object().as_ref())).flatten());
+        builder.watches(&self.leases, |change| {
+            is_relevant(change).then(|| cluster_of(change.object().as_ref())).flatten()
+        });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -130,8 +132,10 @@ impl Controller for LeaseController {
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
         match &observed.lease {
-            Some(lease) => watch_over(&observed.cluster, lease, now),
-            None if write::is_deleting(observed.cluster.as_ref()) => silent(&observed.cluster, None, Requeue::OnChange),
+            Some(lease) => check(&observed.cluster, lease, now),
+            None if write::is_deleting(observed.cluster.as_ref()) => {
+                expired(&observed.cluster, None, Requeue::OnChange)
+            }
             None => create(&observed.cluster, now),
         }
     }
@@ -146,11 +150,11 @@ impl Controller for LeaseController {
     }
 
     async fn report(&self, observed: &Observed, plan: Plan, now: Timestamp) -> Result<Requeue> {
-        if let Some(message) = plan.silence {
-            let finding = NewCondition::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
-            let new = with_finding(&observed.cluster, finding, now);
+        if let Some(message) = plan.unknown {
+            let condition = NewCondition::is_unknown(AVAILABLE, reasons::cluster::LEASE_UPDATE_STOPPED, message);
+            let new = set_condition(&observed.cluster, condition, now);
             if let Some(written) = self.hub.writer().patch_status(&observed.cluster, &new).await? {
-                self.tell(&written).await;
+                self.record_event(&written).await;
             }
         }
         Ok(plan.next)
@@ -170,10 +174,10 @@ fn concerns(change: Change<'_, ManagedCluster>) -> bool {
     }
 }
 
-/// Whether a change of a lease could mean that it runs out earlier than expected.
-fn is_news(change: Change<'_, Lease>) -> bool {
-    let is_heartbeat = change.object().name_any() == leases::MANAGED_CLUSTER;
-    is_heartbeat
+/// Whether a change of a lease can mean that it expires earlier than expected.
+fn is_relevant(change: Change<'_, Lease>) -> bool {
+    let is_cluster_lease = change.object().name_any() == leases::MANAGED_CLUSTER;
+    is_cluster_lease
         && match change {
             Change::Updated { old, new } => renewed(new).is_none_or(|new| Some(new) < renewed(old)),
             Change::Added(_) | Change::Deleted(_) => true,
@@ -185,14 +189,14 @@ pub(crate) fn renewed(lease: &Lease) -> Option<Timestamp> {
     lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0)
 }
 
-/// A lease that was never renewed has run out.
-fn watch_over(cluster: &ManagedCluster, lease: &Lease, now: Timestamp) -> Plan {
+/// A lease that was never renewed has expired.
+fn check(cluster: &ManagedCluster, lease: &Lease, now: Timestamp) -> Plan {
     let grace = lease_grace(cluster);
     let left = renewed(lease).map_or(SignedDuration::ZERO, |renewed| grace - now.duration_since(renewed));
     if left > SignedDuration::ZERO {
-        return Plan { create: None, silence: None, next: after(left) };
+        return Plan { create: None, unknown: None, next: after(left) };
     }
-    silent(cluster, Some(lease), after(grace))
+    expired(cluster, Some(lease), after(grace))
 }
 
 fn create(cluster: &ManagedCluster, now: Timestamp) -> Plan {
@@ -210,7 +214,7 @@ fn create(cluster: &ManagedCluster, now: Timestamp) -> Plan {
             ..LeaseSpec::default()
         }),
     };
-    Plan { create: Some(Box::new(lease)), silence: None, next: after(lease_grace(cluster)) }
+    Plan { create: Some(Box::new(lease)), unknown: None, next: after(lease_grace(cluster)) }
 }
 
 /// An accepted cluster gets its namespace soon; any other may never get one.
@@ -218,15 +222,15 @@ fn without_namespace(cluster: &ManagedCluster, next: Requeue) -> Requeue {
     if cluster.spec.hub_accepts_client { Requeue::BackOff } else { next }
 }
 
-fn silent(cluster: &ManagedCluster, lease: Option<&Lease>, next: Requeue) -> Plan {
+fn expired(cluster: &ManagedCluster, lease: Option<&Lease>, next: Requeue) -> Plan {
     let is_known = condition_status(cluster, AVAILABLE) == Some(status::UNKNOWN);
-    Plan { create: None, silence: (!is_known).then(|| silence(cluster, lease)), next }
+    Plan { create: None, unknown: (!is_known).then(|| message(cluster, lease)), next }
 }
 
-fn silence(cluster: &ManagedCluster, lease: Option<&Lease>) -> String {
+fn message(cluster: &ManagedCluster, lease: Option<&Lease>) -> String {
     let grace = lease_grace(cluster).as_secs();
     match lease.map(renewed) {
-        None => "The cluster is being deleted and its lease is gone, so nobody knows how it is.".into(),
+        None => "The cluster is being deleted and its lease is gone, so its state is unknown.".into(),
         Some(None) => {
             "The agent has never renewed the cluster's lease. Check that it runs and can reach the hub.".into()
         }
@@ -270,18 +274,18 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_lease_is_looked_at_again_when_it_would_run_out() {
+    fn a_renewed_lease_is_checked_again_when_it_would_expire() {
         let plan = plan(joined("True"), lease(Some(10)));
-        assert_eq!(plan, Plan { create: None, silence: None, next: Requeue::After(Duration::from_secs(290)) });
+        assert_eq!(plan, Plan { create: None, unknown: None, next: Requeue::After(Duration::from_secs(290)) });
     }
 
     #[test]
-    fn a_lease_that_ran_out_makes_the_cluster_unknown_at_that_very_second_and_only_once() {
-        assert!(plan(joined("True"), lease(Some(299))).silence.is_none());
-        let silent = plan(joined("True"), lease(Some(300)));
-        assert!(silent.silence.unwrap().contains("more than 300 s ago"));
-        assert_eq!(silent.next, Requeue::After(Duration::from_secs(300)));
-        assert_eq!(plan(joined("Unknown"), lease(Some(300))).silence, None);
+    fn a_lease_that_expired_makes_the_cluster_unknown_at_that_very_second_and_only_once() {
+        assert!(plan(joined("True"), lease(Some(299))).unknown.is_none());
+        let expired = plan(joined("True"), lease(Some(300)));
+        assert!(expired.unknown.unwrap().contains("more than 300 s ago"));
+        assert_eq!(expired.next, Requeue::After(Duration::from_secs(300)));
+        assert_eq!(plan(joined("Unknown"), lease(Some(300))).unknown, None);
     }
 
     #[test]
@@ -292,18 +296,18 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_was_never_renewed_has_run_out() {
-        assert!(plan(joined("True"), lease(None)).silence.is_some());
+    fn a_lease_that_was_never_renewed_has_expired() {
+        assert!(plan(joined("True"), lease(None)).unknown.is_some());
     }
 
     #[test]
     fn a_deleted_cluster_without_a_lease_is_unknown_at_once() {
         let plan = plan(deleting(joined("True"), &["f"]), None);
-        assert!(plan.silence.is_some() && plan.create.is_none());
+        assert!(plan.unknown.is_some() && plan.create.is_none());
     }
 
     #[test]
-    fn a_renewal_is_no_news_but_a_step_back_is() {
+    fn a_renewal_is_not_relevant_but_a_step_back_is() {
         let (early, late, never) = (lease(Some(9)).unwrap(), lease(Some(1)).unwrap(), lease(None).unwrap());
         let named = |lease: &Arc<Lease>| {
             let mut lease = Lease::clone(lease);
@@ -311,9 +315,9 @@ mod tests {
             Arc::new(lease)
         };
         let (early, late, never) = (named(&early), named(&late), named(&never));
-        assert!(!is_news(Change::Updated { old: &early, new: &late }));
-        assert!(is_news(Change::Updated { old: &late, new: &early }));
-        assert!(is_news(Change::Updated { old: &late, new: &never }));
-        assert!(!is_news(Change::Added(&lease(None).unwrap())), "another lease");
+        assert!(!is_relevant(Change::Updated { old: &early, new: &late }));
+        assert!(is_relevant(Change::Updated { old: &late, new: &early }));
+        assert!(is_relevant(Change::Updated { old: &late, new: &never }));
+        assert!(!is_relevant(Change::Added(&lease(None).unwrap())), "another lease");
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps placements away from clusters that are not well.
+//! Keeps placements away from clusters that are not available.
 //!
 //! Condition `ManagedClusterConditionAvailable` → taint `unreachable` (status Unknown or missing), `unavailable` (False) or
 //! neither, in `spec.taints`. Taints of others stay as they are, but get `timeAdded` if they lack it: without it,
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_nobody_knows_the_health_of_is_unreachable() {
+    fn a_cluster_of_unknown_health_is_unreachable() {
         assert_eq!(after(None, vec![]), Some(vec![taint(UNREACHABLE)]));
         assert_eq!(after(Some("Unknown"), vec![taint(UNAVAILABLE)]), Some(vec![taint(UNREACHABLE)]));
     }
 
     #[test]
-    fn an_ill_cluster_is_unavailable_and_a_healthy_one_has_neither_taint() {
+    fn an_unhealthy_cluster_is_unavailable_and_a_healthy_one_has_neither_taint() {
         assert_eq!(after(Some("False"), vec![taint(UNREACHABLE)]), Some(vec![taint(UNAVAILABLE)]));
         assert_eq!(after(Some("True"), vec![taint(UNREACHABLE), taint(UNAVAILABLE)]), Some(vec![]));
     }

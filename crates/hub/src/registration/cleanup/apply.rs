@@ -11,7 +11,7 @@ use ocm_runtime::{ResultExt as _, error::found};
 
 use super::{
     CleanupController, GcResource,
-    observe::{Item, Observed, Rest},
+    observe::{Item, Observed, RemainingResources},
     plan::Plan,
 };
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub(super) enum Outcome {
     /// The cluster stays, or all has been said.
     Nothing,
     /// Something is left.
-    Remaining(Rest),
+    Remaining(RemainingResources),
     /// Nothing is left, and the finalizer is gone.
     Done,
     /// It does not go on.
@@ -40,19 +40,19 @@ pub(super) enum Outcome {
 impl CleanupController {
     pub(super) async fn write(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         let cluster = observed.cluster.clone();
-        Ok(match (plan, &observed.rest) {
+        Ok(match (plan, &observed.remaining) {
             (_, Err(error)) => Applied { cluster, outcome: Outcome::Failed(error.clone()) },
-            (Plan::Delete { resource, items }, Ok(Some(rest))) => {
+            (Plan::Delete { resource, items }, Ok(Some(remaining))) => {
                 let deleted = self.delete(&observed.name, &resource, &items).await;
                 let outcome = deleted
-                    .map_or_else(|error| Outcome::Failed(Arc::new(error)), |()| Outcome::Remaining(rest.clone()));
+                    .map_or_else(|error| Outcome::Failed(Arc::new(error)), |()| Outcome::Remaining(remaining.clone()));
                 Applied { cluster, outcome }
             }
-            (Plan::Claim(new), _) => {
+            (Plan::AddFinalizer(new), _) => {
                 self.patch(cluster.as_deref(), &new).await?;
                 Applied { cluster, outcome: Outcome::Nothing }
             }
-            (Plan::Release(new), _) => self.release(cluster.as_deref(), &new).await?,
+            (Plan::RemoveFinalizer(new), _) => self.release(cluster.as_deref(), &new).await?,
             (Plan::Leave | Plan::Delete { .. }, _) => Applied { cluster, outcome: Outcome::Nothing },
         })
     }

@@ -26,12 +26,12 @@ pub(crate) struct Observed {
     /// `None` when the cluster itself is gone already.
     pub(super) cluster: Option<Arc<ManagedCluster>>,
     /// Of the first kind of which anything is left. Not looked up for clusters that stay.
-    pub(super) rest: Result<Option<Rest>, Arc<Error>>,
+    pub(super) remaining: Result<Option<RemainingResources>, Arc<Error>>,
 }
 
 /// Objects of one kind that are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rest {
+pub(super) struct RemainingResources {
     pub(super) resource: GcResource,
     pub(super) items: Vec<Item>,
 }
@@ -67,22 +67,22 @@ fn priority(text: Option<&str>) -> u8 {
 impl CleanupController {
     pub(super) async fn gather(&self, name: &str) -> Result<Option<Observed>> {
         let cluster = self.clusters.named(name);
-        let rest = match &cluster {
+        let remaining = match &cluster {
             Some(cluster) if !write::is_deleting(cluster.as_ref()) => Ok(None),
             None if self.hub.cluster_exists(name).await? => return Ok(None),
             // The namespace of that name belongs to somebody else.
             _ if names::refusal(name, &self.hub.config.namespace).is_some() => Ok(None),
-            _ => self.rest(name).await.map_err(Arc::new),
+            _ => self.remaining(name).await.map_err(Arc::new),
         };
-        Ok(Some(Observed { name: name.into(), cluster, rest }))
+        Ok(Some(Observed { name: name.into(), cluster, remaining }))
     }
 
     /// In the configured order; a kind comes after all before it are gone.
-    async fn rest(&self, namespace: &str) -> Result<Option<Rest>> {
+    async fn remaining(&self, namespace: &str) -> Result<Option<RemainingResources>> {
         for resource in &self.hub.config.gc_resources {
             let items = self.items(namespace, resource).await?;
             if !items.is_empty() {
-                return Ok(Some(Rest { resource: resource.clone(), items }));
+                return Ok(Some(RemainingResources { resource: resource.clone(), items }));
             }
         }
         Ok(None)

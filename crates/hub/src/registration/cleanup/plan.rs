@@ -6,7 +6,7 @@ use ocm_runtime::write;
 
 use super::{
     GcResource,
-    observe::{Item, Observed, Rest},
+    observe::{Item, Observed, RemainingResources},
 };
 
 /// What to write.
@@ -15,45 +15,48 @@ pub(crate) enum Plan {
     /// Nothing.
     Leave,
     /// The cluster with the finalizer.
-    Claim(Box<ManagedCluster>),
+    AddFinalizer(Box<ManagedCluster>),
     /// Delete these.
     Delete { resource: GcResource, items: Vec<Item> },
     /// The cluster without the finalizer: nothing is left.
-    Release(Box<ManagedCluster>),
+    RemoveFinalizer(Box<ManagedCluster>),
 }
 
 pub(super) fn plan(observed: &Observed) -> Plan {
     let cluster = observed.cluster.as_deref();
-    match (&observed.rest, cluster) {
+    match (&observed.remaining, cluster) {
         (Err(_), _) => Plan::Leave,
-        (Ok(Some(rest)), _) => next_of(rest),
-        (Ok(None), Some(cluster)) if write::is_deleting(cluster) => released(cluster),
-        (Ok(None), Some(cluster)) => claimed(cluster),
+        (Ok(Some(remaining)), _) => next_of(remaining),
+        (Ok(None), Some(cluster)) if write::is_deleting(cluster) => without_finalizer(cluster),
+        (Ok(None), Some(cluster)) => with_finalizer(cluster),
         (Ok(None), None) => Plan::Leave,
     }
 }
 
 /// Those of the lowest priority, also while others of it are still going: what comes later must not go before them.
-fn next_of(rest: &Rest) -> Plan {
-    let lowest = rest.items.iter().map(|item| item.priority).min();
+fn next_of(remaining: &RemainingResources) -> Plan {
+    let lowest = remaining.items.iter().map(|item| item.priority).min();
     let is_next = |item: &&Item| Some(item.priority) == lowest && !item.is_deleting;
-    Plan::Delete { resource: rest.resource.clone(), items: rest.items.iter().filter(is_next).cloned().collect() }
+    Plan::Delete {
+        resource: remaining.resource.clone(),
+        items: remaining.items.iter().filter(is_next).cloned().collect(),
+    }
 }
 
-fn claimed(cluster: &ManagedCluster) -> Plan {
+fn with_finalizer(cluster: &ManagedCluster) -> Plan {
     if write::has_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP) {
         return Plan::Leave;
     }
     let mut new = cluster.clone();
     new.finalizers_mut().push(CLUSTER_RESOURCE_CLEANUP.into());
-    Plan::Claim(Box::new(new))
+    Plan::AddFinalizer(Box::new(new))
 }
 
-fn released(cluster: &ManagedCluster) -> Plan {
+fn without_finalizer(cluster: &ManagedCluster) -> Plan {
     if !write::has_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP) {
         return Plan::Leave;
     }
     let mut new = cluster.clone();
     new.finalizers_mut().retain(|finalizer| finalizer != CLUSTER_RESOURCE_CLEANUP);
-    Plan::Release(Box::new(new))
+    Plan::RemoveFinalizer(Box::new(new))
 }

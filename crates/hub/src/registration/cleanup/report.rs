@@ -8,11 +8,11 @@ use ocm_runtime::{Requeue, conditions::NewCondition, error::chain};
 
 use super::{
     apply::{Applied, Outcome},
-    observe::Rest,
+    observe::RemainingResources,
 };
 use crate::{
     error::{Error, Result},
-    registration::status::with_finding,
+    registration::status::set_condition,
 };
 
 const DONE: &str = "Nothing that belongs to the cluster is left in its namespace.";
@@ -20,28 +20,28 @@ const DONE: &str = "Nothing that belongs to the cluster is left in its namespace
 /// The cluster before and after, when its status must change.
 pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCluster>, ManagedCluster)> {
     let old = applied.cluster.clone()?;
-    let new = with_finding(&old, finding(&applied.outcome)?, now);
+    let new = set_condition(&old, condition(&applied.outcome)?, now);
     Some((old, new))
 }
 
-fn finding(outcome: &Outcome) -> Option<NewCondition> {
+fn condition(outcome: &Outcome) -> Option<NewCondition> {
     match outcome {
         Outcome::Nothing => None,
         Outcome::Failed(error) if error.is_conflict() => None,
-        Outcome::Remaining(rest) => {
-            Some(NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, remaining(rest)))
+        Outcome::Remaining(remaining) => {
+            Some(NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, message(remaining)))
         }
         Outcome::Failed(error) => Some(NewCondition::is_false(DELETING, reasons::DELETING_ERROR, failed(error))),
         Outcome::Done => Some(NewCondition::is_true(DELETING, reasons::NO_RESOURCE, DONE)),
     }
 }
 
-fn remaining(rest: &Rest) -> String {
-    let held = rest.items.iter().filter(|item| item.has_finalizer).count();
+fn message(remaining: &RemainingResources) -> String {
+    let held = remaining.items.iter().filter(|item| item.has_finalizer).count();
     format!(
         "Waiting for {} {} in the cluster's namespace to go; {held} of them {} by finalizers.",
-        rest.items.len(),
-        rest.resource.resource,
+        remaining.items.len(),
+        remaining.resource.resource,
         if held == 1 { "is held" } else { "are held" }
     )
 }
@@ -50,7 +50,7 @@ fn failed(error: &Error) -> String {
     format!("The cluster's resources could not be deleted: {}. The hub keeps trying.", chain(error))
 }
 
-/// When to look again. An error that was told in the condition still counts as one.
+/// When to look again. An error that the condition reports is still an error.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
     match applied.outcome {
         Outcome::Remaining(_) => Ok(Requeue::After(limits::CLUSTER_DELETION_RECHECK)),

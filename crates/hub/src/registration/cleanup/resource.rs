@@ -64,8 +64,8 @@ impl FromStr for GcResource {
     type Err = GcResourceError;
 
     fn from_str(text: &str) -> Result<Self, GcResourceError> {
-        let hub: Vec<_> = text.trim().split('/').map(str::to_owned).collect();
-        match <[String; 3]>::try_from(hub) {
+        let parts: Vec<_> = text.trim().split('/').map(str::to_owned).collect();
+        match <[String; 3]>::try_from(parts) {
             Ok([group, version, resource]) if !version.is_empty() && !resource.is_empty() => {
                 Ok(Self { group, version, resource })
             }

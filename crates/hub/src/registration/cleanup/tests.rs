@@ -5,7 +5,7 @@ use ocm_api::{finalizers::CLUSTER_RESOURCE_CLEANUP as FINALIZER, limits};
 
 use super::{
     apply::Outcome,
-    observe::{Item, Rest},
+    observe::{Item, RemainingResources},
     *,
 };
 use crate::{
@@ -22,8 +22,8 @@ fn item(name: &str, priority: u8) -> Item {
 }
 
 fn observed(cluster: Option<ManagedCluster>, items: Vec<Item>) -> Observed {
-    let rest = (!items.is_empty()).then(|| Rest { resource: works(), items });
-    Observed { name: "c1".into(), cluster: cluster.map(Arc::new), rest: Ok(rest) }
+    let remaining = (!items.is_empty()).then(|| RemainingResources { resource: works(), items });
+    Observed { name: "c1".into(), cluster: cluster.map(Arc::new), remaining: Ok(remaining) }
 }
 
 fn to_delete(items: Vec<Item>) -> Vec<String> {
@@ -33,7 +33,7 @@ fn to_delete(items: Vec<Item>) -> Vec<String> {
 
 #[test]
 fn a_cluster_gets_the_finalizer_once() {
-    let Plan::Claim(mut claimed) = plan::plan(&observed(Some(cluster("c1")), vec![])) else { panic!() };
+    let Plan::AddFinalizer(mut claimed) = plan::plan(&observed(Some(cluster("c1")), vec![])) else { panic!() };
     assert_eq!(claimed.finalizers(), [FINALIZER]);
     claimed.finalizers_mut().push("other".into());
     assert_eq!(plan::plan(&observed(Some(*claimed), vec![])), Plan::Leave);
@@ -59,7 +59,7 @@ fn what_a_cluster_left_behind_that_is_gone_already_is_deleted_too() {
 #[test]
 fn the_finalizer_goes_when_nothing_is_left() {
     let leaving = deleting(cluster("c1"), &["other", FINALIZER]);
-    let Plan::Release(released) = plan::plan(&observed(Some(leaving), vec![])) else { panic!() };
+    let Plan::RemoveFinalizer(released) = plan::plan(&observed(Some(leaving), vec![])) else { panic!() };
     assert_eq!(released.finalizers(), ["other"]);
     assert_eq!(plan::plan(&observed(Some(*released), vec![])), Plan::Leave);
 }
@@ -80,8 +80,8 @@ fn refused(code: u16) -> Arc<Error> {
 #[test]
 fn the_condition_says_what_is_left_and_what_holds_it() {
     let free = Item { has_finalizer: false, ..item("b", 0) };
-    let rest = Rest { resource: works(), items: vec![item("a", 0), free] };
-    let (status, reason, message) = reported(Outcome::Remaining(rest)).unwrap();
+    let remaining = RemainingResources { resource: works(), items: vec![item("a", 0), free] };
+    let (status, reason, message) = reported(Outcome::Remaining(remaining)).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "ResourceRemaining"));
     assert_eq!(
         message,
@@ -96,14 +96,14 @@ fn the_condition_says_when_it_is_done_and_what_went_wrong() {
     let (status, reason, message) = reported(Outcome::Failed(refused(403))).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "DeletingError"));
     assert!(message.contains("failed to list works: no"), "{message}");
-    assert_eq!(reported(Outcome::Failed(refused(409))), None, "a conflict is no news");
+    assert_eq!(reported(Outcome::Failed(refused(409))), None, "a conflict is not reported");
 }
 
 #[test]
 fn it_looks_again_while_something_is_left() {
-    let rest = Rest { resource: works(), items: vec![item("a", 0)] };
+    let remaining = RemainingResources { resource: works(), items: vec![item("a", 0)] };
     let next = |outcome| report::next(Applied { cluster: None, outcome });
-    assert_eq!(next(Outcome::Remaining(rest)).unwrap(), Requeue::After(limits::CLUSTER_DELETION_RECHECK));
+    assert_eq!(next(Outcome::Remaining(remaining)).unwrap(), Requeue::After(limits::CLUSTER_DELETION_RECHECK));
     assert_eq!(next(Outcome::Done).unwrap(), Requeue::OnChange);
     assert!(next(Outcome::Failed(refused(403))).is_err());
 }

@@ -1,4 +1,4 @@
-//! Writing what was planned. What fails for an accepted cluster is kept for its condition.
+//! Writes what was planned. Errors of an accepted cluster are kept for its condition.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use ocm_runtime::{error::found, write};
 use super::{
     ClusterController,
     observe::{Observed, Phase},
-    plan::{NamespaceStep, Plan, Waits},
+    plan::{NamespaceStep, Plan, WaitReason},
     rbac,
 };
 use crate::{
@@ -25,27 +25,27 @@ pub(crate) struct Applied {
     pub(super) refusal: Option<&'static str>,
     /// The cluster as last written.
     pub(super) cluster: Option<Arc<ManagedCluster>>,
-    pub(super) waits: Waits,
-    /// What stands between an accepted cluster and its rights.
+    pub(super) waits_for: WaitReason,
+    /// Why an accepted cluster does not have all its rights.
     pub(super) errors: Vec<Error>,
 }
 
 impl ClusterController {
     pub(super) async fn write(&self, observed: &Observed, mut plan: Plan) -> Result<Applied> {
-        let mut applied = Applied::nothing(observed, plan.waits);
+        let mut applied = Applied::nothing(observed, plan.waits_for);
         if let Err(error) = self.write_namespace(plan.namespace.take()).await {
             applied.note(error)?;
             return Ok(applied);
         }
-        if let (Some(old), Some(new)) = (&observed.cluster, plan.claim.take()) {
+        if let (Some(old), Some(new)) = (&observed.cluster, plan.with_finalizer.take()) {
             let claimed = self.hub.writer().patch(old, &new).await?;
             applied.cluster = claimed.map(Arc::new).or(applied.cluster);
         }
-        let release = plan.release.take();
+        let release = plan.without_finalizer.take();
         for result in self.write_rights(plan).await {
             result.or_else(|error| applied.note(error))?;
         }
-        for error in self.drive(observed, applied.waits).await {
+        for error in self.drive(observed, applied.waits_for).await {
             applied.note(error)?;
         }
         if let (Some(old), Some(new)) = (&observed.cluster, release) {
@@ -79,17 +79,19 @@ impl ClusterController {
     }
 
     /// Lets the registration drivers do their part: for a cluster that has its rights, or that has lost them.
-    async fn drive(&self, observed: &Observed, waits: Waits) -> Vec<Error> {
+    async fn drive(&self, observed: &Observed, waits_for: WaitReason) -> Vec<Error> {
         let Some(cluster) = observed.cluster.as_deref() else { return Vec::new() };
-        match (observed.phase, waits) {
+        match (observed.phase, waits_for) {
             _ if observed.refusal.is_some() => Vec::new(),
-            (Phase::Accepted, Waits::No | Waits::ForWorks) => self.hub.drivers.create_permissions(cluster).await,
-            (Phase::Denied | Phase::Deleting, Waits::No) => self.hub.drivers.clean_up(cluster).await,
+            (Phase::Accepted, WaitReason::None | WaitReason::Works) => {
+                self.hub.drivers.create_permissions(cluster).await
+            }
+            (Phase::Denied | Phase::Deleting, WaitReason::None) => self.hub.drivers.clean_up(cluster).await,
             _ => Vec::new(),
         }
     }
 
-    /// A cluster that is gone meanwhile is fine.
+    /// Succeeds if the cluster is gone meanwhile.
     async fn release(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<()> {
         match self.hub.writer().patch(old, new).await {
             Err(Error::Api(error)) => Ok(found(Err::<(), _>(error)).map(|_| ())?),
@@ -100,9 +102,9 @@ impl ClusterController {
 
 impl Applied {
     /// Before anything is written.
-    pub(super) fn nothing(observed: &Observed, waits: Waits) -> Self {
+    pub(super) fn nothing(observed: &Observed, waits_for: WaitReason) -> Self {
         let Observed { phase, refusal, cluster, .. } = observed;
-        Self { phase: *phase, refusal: *refusal, cluster: cluster.clone(), waits, errors: Vec::new() }
+        Self { phase: *phase, refusal: *refusal, cluster: cluster.clone(), waits_for, errors: Vec::new() }
     }
 
     /// Keeps an error for the condition of an accepted cluster; any other, and every conflict, ends the run.

@@ -1,9 +1,9 @@
-//! Lets clusters in and out: namespace, rights and finalizer of a cluster, and condition `HubAcceptedManagedCluster`.
+//! Namespace, RBAC objects and finalizer of a cluster, and its condition `HubAcceptedManagedCluster`.
 //!
 //! `spec.hubAcceptsClient` of the cluster → [`observe`] (what the hub keeps for it now) → [`plan`] (what of it must
 //! change) → [`apply`] → [`report`]. An accepted cluster gets a namespace and four RBAC objects; a denied one keeps a
-//! role to look at itself; a deleted one keeps nothing but its namespace. As long as works are left in the namespace,
-//! the agent keeps the right to clean them up.
+//! role to read its own ManagedCluster; a deleted one keeps nothing but its namespace. While the namespace has works, the
+//! agent keeps the right to clean them up.
 
 mod apply;
 mod observe;
@@ -88,7 +88,7 @@ fn name(cluster: &ManagedCluster) -> String {
     cluster.metadata.name.clone().unwrap_or_default()
 }
 
-/// Whether a change of a cluster can change what the hub keeps for it; most changes are news of its health.
+/// Whether a change of a cluster can change what the hub writes for it. Most changes are reports of its health.
 fn concerns(change: Change<'_, ManagedCluster>) -> bool {
     let relevant = |cluster: &ManagedCluster| {
         let condition = condition(cluster, conditions::cluster::HUB_ACCEPTED).cloned();

@@ -49,7 +49,7 @@ pub(crate) struct Observed {
     pub(super) cluster: Option<Arc<ManagedCluster>>,
     /// Read for accepted clusters only.
     pub(super) namespace: Option<Namespace>,
-    pub(super) rights: Rights,
+    pub(super) rights: ClusterRbac,
     pub(super) shared_roles_exist: bool,
     /// Read where the decision depends on it only.
     pub(super) works_remain: bool,
@@ -59,14 +59,14 @@ pub(crate) struct Observed {
 
 /// The RBAC objects of a cluster.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rights {
+pub(super) struct ClusterRbac {
     pub(super) role: Option<Arc<ClusterRole>>,
     pub(super) role_binding: Option<Arc<ClusterRoleBinding>>,
     pub(super) registration: Option<Arc<RoleBinding>>,
     pub(super) work: Option<Arc<RoleBinding>>,
 }
 
-impl Rights {
+impl ClusterRbac {
     fn is_empty(&self) -> bool {
         self.role.is_none() && self.role_binding.is_none() && self.registration.is_none() && self.work.is_none()
     }
@@ -84,9 +84,9 @@ impl Rights {
 }
 
 /// The phase of a cluster. That it was accepted once shows in its condition and in the rights it has had since it was
-/// created: its agent may remove the condition, and a backup may lack it. Rights that are older than the cluster are those
+/// created: its agent may remove the condition, and a backup may lack it. ClusterRbac that are older than the cluster are those
 /// of another cluster that had its name.
-pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &Rights) -> Phase {
+pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &ClusterRbac) -> Phase {
     let Some(cluster) = cluster else { return Phase::Gone };
     if write::is_deleting(cluster) {
         Phase::Deleting
@@ -101,7 +101,12 @@ pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &Rights) -> Phase 
 
 /// Whether the decision depends on works in the cluster's namespace: while there are any, the binding for works stays, a
 /// deleted cluster is not released, and a cluster is not reported as denied.
-pub(super) fn works_matter(phase: Phase, is_refused: bool, cluster: Option<&ManagedCluster>, rights: &Rights) -> bool {
+pub(super) fn works_matter(
+    phase: Phase,
+    is_refused: bool,
+    cluster: Option<&ManagedCluster>,
+    rights: &ClusterRbac,
+) -> bool {
     let work = rights.work.as_deref();
     match phase {
         Phase::Accepted => work.is_some_and(|work| is_refused || write::is_deleting(work)),
@@ -146,11 +151,11 @@ impl ClusterController {
 
     /// The RBAC objects that belong to the cluster. Objects of their names that belong to another cluster or to all of
     /// them are left out.
-    fn rights(&self, name: &str) -> Rights {
+    fn rights(&self, name: &str) -> ClusterRbac {
         let own = rbac::cluster_role(name);
         let is_shared = SHARED_CLUSTER_ROLES.contains(&own.as_str());
         let binding = |binding| owned(self.bindings.get(&ObjectKey::new(name, binding)), name);
-        Rights {
+        ClusterRbac {
             role: owned(self.roles.named(&own), name).filter(|_| !is_shared),
             role_binding: owned(self.role_bindings.named(&own), name),
             registration: binding(rbac::registration_role_binding(name)),

@@ -18,35 +18,35 @@ use super::{
 /// What to write, in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Plan {
-    pub(super) waits: Waits,
+    pub(super) waits_for: WaitReason,
     pub(super) namespace: Option<NamespaceStep>,
-    /// The cluster with its finalizer, before it gets any rights.
-    pub(super) claim: Option<Box<ManagedCluster>>,
+    /// The cluster with the finalizer, which is written before any rights.
+    pub(super) with_finalizer: Option<Box<ManagedCluster>>,
     pub(super) role: Option<Step<ClusterRole>>,
     pub(super) role_binding: Option<Step<ClusterRoleBinding>>,
     pub(super) registration: Option<Step<RoleBinding>>,
     pub(super) work: Option<Step<RoleBinding>>,
-    /// The cluster without its finalizer, when nothing is left to do.
-    pub(super) release: Option<Box<ManagedCluster>>,
+    /// The cluster without the finalizer, once nothing is left to clean up.
+    pub(super) without_finalizer: Option<Box<ManagedCluster>>,
 }
 
-/// What the hub waits for before it can do the rest.
+/// What the hub waits_for for before it can do the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum WaitReason {
     /// Nothing.
     #[default]
-    No,
-    /// The roles that bindings refer to: nothing is written before they are there.
-    ForSharedRoles,
-    /// The works in the cluster's namespace, which its agent may still clean up.
-    ForWorks,
-    /// The namespace, which somebody deletes: nothing can be made in it before it is gone.
-    ForNamespace,
+    None,
+    /// The roles that bindings refer to: nothing is written before they exist.
+    SharedRoles,
+    /// The works in the cluster's namespace: its agent still has to clean up.
+    Works,
+    /// The namespace, which is being deleted: nothing can be created in it until it is gone.
+    Namespace,
 }
 
-impl Waits {
+impl WaitReason {
     fn for_works(remain: bool) -> Self {
-        if remain { Self::ForWorks } else { Self::No }
+        if remain { Self::Works } else { Self::None }
     }
 }
 
@@ -63,15 +63,15 @@ pub(super) fn plan(observed: &Observed) -> Plan {
         return withdraw(observed);
     }
     match observed.phase {
-        Phase::Accepted if namespace_is_leaving(observed) => wait_for_namespace(observed),
+        Phase::Accepted if namespace_is_deleting(observed) => wait_for_namespace(observed),
         Phase::Accepted if observed.shared_roles_exist => accept(observed),
-        Phase::Accepted => Plan { waits: Waits::ForSharedRoles, ..Plan::default() },
+        Phase::Accepted => Plan { waits_for: WaitReason::SharedRoles, ..Plan::default() },
         Phase::Denied => deny(observed),
         Phase::Pending | Phase::Deleting | Phase::Gone => withdraw(observed),
     }
 }
 
-fn namespace_is_leaving(observed: &Observed) -> bool {
+fn namespace_is_deleting(observed: &Observed) -> bool {
     observed.namespace.as_ref().is_some_and(write::is_deleting)
 }
 
@@ -79,18 +79,18 @@ fn namespace_is_leaving(observed: &Observed) -> bool {
 fn wait_for_namespace(observed: &Observed) -> Plan {
     let is_free = |binding: &&Arc<RoleBinding>| write::is_deleting(binding.as_ref()) && !observed.works_remain;
     let work = removal(observed.rights.work.as_ref().filter(is_free), true);
-    Plan { waits: Waits::ForNamespace, work, ..Plan::default() }
+    Plan { waits_for: WaitReason::Namespace, work, ..Plan::default() }
 }
 
 fn accept(observed: &Observed) -> Plan {
     let Observed { name, rights, labels, works_remain, .. } = observed;
-    // A binding on its way out goes on granting, and cannot come back before it is gone.
-    let is_leaving = rights.work.as_ref().is_some_and(|work| write::is_deleting(work.as_ref()));
-    let keep = is_leaving && *works_remain;
+    // A binding that is being deleted grants until it is gone, and can be created again only then.
+    let is_deleting = rights.work.as_ref().is_some_and(|work| write::is_deleting(work.as_ref()));
+    let keep = is_deleting && *works_remain;
     Plan {
-        waits: Waits::for_works(keep),
+        waits_for: WaitReason::for_works(keep),
         namespace: namespace_step(observed),
-        claim: observed.cluster.as_deref().and_then(claimed).map(Box::new),
+        with_finalizer: observed.cluster.as_deref().and_then(add_finalizer).map(Box::new),
         role: upsert(rights.role.as_ref(), objects::cluster_role(name, true, labels)),
         role_binding: upsert(rights.role_binding.as_ref(), objects::cluster_role_binding(name, labels)),
         registration: upsert(rights.registration.as_ref(), objects::registration_binding(name, labels)),
@@ -99,11 +99,11 @@ fn accept(observed: &Observed) -> Plan {
     }
 }
 
-/// A denied cluster may still look at itself, so that its agent can tell.
+/// The agent of a denied cluster may still read its ManagedCluster, to learn that it is denied.
 fn deny(observed: &Observed) -> Plan {
     let Observed { name, rights, labels, works_remain, .. } = observed;
     Plan {
-        waits: Waits::for_works(*works_remain),
+        waits_for: WaitReason::for_works(*works_remain),
         role: upsert(rights.role.as_ref(), objects::cluster_role(name, false, labels)),
         role_binding: upsert(rights.role_binding.as_ref(), objects::cluster_role_binding(name, labels)),
         registration: removal(rights.registration.as_ref(), false),
@@ -118,12 +118,12 @@ fn withdraw(observed: &Observed) -> Plan {
     let deleting = observed.cluster.as_deref().filter(|_| observed.phase == Phase::Deleting);
     let is_held = deleting.is_some() || rights.work.is_some();
     Plan {
-        waits: Waits::for_works(*works_remain && is_held),
+        waits_for: WaitReason::for_works(*works_remain && is_held),
         role: removal(rights.role.as_ref(), false),
         role_binding: removal(rights.role_binding.as_ref(), false),
         registration: removal(rights.registration.as_ref(), false),
         work: removal(rights.work.as_ref(), !works_remain),
-        release: deleting.filter(|_| !works_remain).and_then(released).map(Box::new),
+        without_finalizer: deleting.filter(|_| !works_remain).and_then(remove_finalizer).map(Box::new),
         ..Plan::default()
     }
 }
@@ -136,7 +136,7 @@ fn namespace_step(observed: &Observed) -> Option<NamespaceStep> {
     changed.then(|| NamespaceStep::Label { old: Box::new(old.clone()), new: Box::new(new) })
 }
 
-fn claimed(cluster: &ManagedCluster) -> Option<ManagedCluster> {
+fn add_finalizer(cluster: &ManagedCluster) -> Option<ManagedCluster> {
     if write::has_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP) {
         return None;
     }
@@ -145,7 +145,7 @@ fn claimed(cluster: &ManagedCluster) -> Option<ManagedCluster> {
     Some(new)
 }
 
-fn released(cluster: &ManagedCluster) -> Option<ManagedCluster> {
+fn remove_finalizer(cluster: &ManagedCluster) -> Option<ManagedCluster> {
     if !write::has_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP) {
         return None;
     }

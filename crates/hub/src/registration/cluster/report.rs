@@ -6,40 +6,40 @@ use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, limits, reasons::cluster as reasons};
 use ocm_runtime::{Class, Classified as _, Requeue, conditions::NewCondition, error::chain};
 
-use super::{apply::Applied, observe::Phase, plan::Waits};
+use super::{apply::Applied, observe::Phase, plan::WaitReason};
 use crate::{
     error::{Error, Result},
-    registration::status::{says_already, with_finding},
+    registration::status::{is_reported, set_condition},
 };
 
 const ACCEPTED: &str = "An administrator of the hub has accepted this cluster; its namespace and rights are in place.";
 const DENIED: &str = "An administrator of the hub has denied this cluster, and its agent has lost its rights. To let it \
                       in again, set spec.hubAcceptsClient to true.";
 
-const NAMESPACE_IS_LEAVING: &str = "The cluster is accepted, but its namespace is being deleted. The hub makes a new one, \
+const NAMESPACE_IS_DELETING: &str = "The cluster is accepted, but its namespace is being deleted. The hub creates a new one, \
                                     with the cluster's rights, once the old one is gone.";
 
 /// The cluster before and after, when its status must change.
 pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCluster>, ManagedCluster)> {
     let old = applied.cluster.clone()?;
-    let finding = finding(applied)?;
-    // What went wrong is told in full each time; otherwise a wording is not worth a write.
-    if finding.reason != reasons::ERROR && says_already(&old, &finding) {
+    let condition = condition(applied)?;
+    // Errors are reported in full each time. Otherwise, a different message alone is not written.
+    if condition.reason != reasons::ERROR && is_reported(&old, &condition) {
         return None;
     }
-    let new = with_finding(&old, finding, now);
+    let new = set_condition(&old, condition, now);
     Some((old, new))
 }
 
 /// `None` when it is too early to say.
-fn finding(applied: &Applied) -> Option<NewCondition> {
+fn condition(applied: &Applied) -> Option<NewCondition> {
     match applied.phase {
         Phase::Accepted if applied.refusal.is_some() => applied.refusal.map(|why| error(refusal(why))),
-        Phase::Accepted if applied.waits == Waits::ForSharedRoles => None,
-        Phase::Accepted if applied.waits == Waits::ForNamespace => Some(error(NAMESPACE_IS_LEAVING.into())),
+        Phase::Accepted if applied.waits_for == WaitReason::SharedRoles => None,
+        Phase::Accepted if applied.waits_for == WaitReason::Namespace => Some(error(NAMESPACE_IS_DELETING.into())),
         Phase::Accepted if !applied.errors.is_empty() => Some(error(cause(&applied.errors))),
         Phase::Accepted => Some(NewCondition::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
-        Phase::Denied if applied.waits == Waits::ForWorks => None,
+        Phase::Denied if applied.waits_for == WaitReason::Works => None,
         Phase::Denied => Some(NewCondition::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
         Phase::Gone | Phase::Deleting | Phase::Pending => None,
     }
@@ -64,14 +64,14 @@ fn refusal(why: &str) -> String {
     format!("The cluster is accepted, but the hub gives it no rights: {why}. Register the cluster under another name.")
 }
 
-/// When to look again. An error that was told in the condition still counts as one.
+/// When to look again. An error that the condition reports is still an error.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
     if let Some(error) = applied.errors.into_iter().max_by_key(Error::class) {
         return Err(error);
     }
-    Ok(match applied.waits {
-        Waits::No => Requeue::OnChange,
-        Waits::ForSharedRoles => Requeue::BackOff,
-        Waits::ForWorks | Waits::ForNamespace => Requeue::After(limits::CLUSTER_DELETION_RECHECK),
+    Ok(match applied.waits_for {
+        WaitReason::None => Requeue::OnChange,
+        WaitReason::SharedRoles => Requeue::BackOff,
+        WaitReason::Works | WaitReason::Namespace => Requeue::After(limits::CLUSTER_DELETION_RECHECK),
     })
 }

@@ -1,5 +1,5 @@
-//! Keeps the two cluster roles that the bindings of all clusters refer to: made with the first cluster, removed with the
-//! last.
+//! Maintains the two ClusterRoles that the bindings of all clusters refer to: created with the first cluster, deleted with
+//! the last.
 //!
 //! Clusters come and go, or somebody edits a role → is there a cluster? → both roles as they should be, or neither.
 
@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The one thing in the queue: both roles together.
+/// The only key of the queue: both roles are reconciled together.
 const KEY: &str = "shared-roles";
 
 /// See the module.
@@ -47,7 +47,7 @@ impl SharedRolesController {
         Self { clusters: caches::clusters(&hub.informers), roles, hub: hub.clone() }
     }
 
-    /// Asks the API server before it says that there is none: a cluster that cannot be read is not in the cache.
+    /// Asks the API server if the cache has no clusters: a cluster that cannot be read is not in the cache.
     async fn clusters_exist(&self) -> Result<bool> {
         if !self.clusters.is_empty() {
             return Ok(true);

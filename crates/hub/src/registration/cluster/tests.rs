@@ -7,8 +7,8 @@ use ocm_runtime::{Class, Classified as _, Requeue};
 
 use super::{
     apply::Applied,
-    observe::{Observed, Phase, Rights, phase, works_matter},
-    plan::{NamespaceStep, Plan, Waits, plan},
+    observe::{ClusterRbac, Observed, Phase, phase, works_matter},
+    plan::{NamespaceStep, Plan, WaitReason, plan},
     report,
 };
 use crate::{
@@ -28,11 +28,11 @@ fn labels() -> BTreeMap<String, String> {
 fn observed(cluster: Option<ManagedCluster>) -> Observed {
     Observed {
         name: "c1".into(),
-        phase: phase(cluster.as_ref(), &Rights::default()),
+        phase: phase(cluster.as_ref(), &ClusterRbac::default()),
         refusal: None,
         cluster: cluster.map(Arc::new),
         namespace: None,
-        rights: Rights::default(),
+        rights: ClusterRbac::default(),
         shared_roles_exist: true,
         works_remain: false,
         labels: labels(),
@@ -45,8 +45,8 @@ fn with_rights(cluster: Option<ManagedCluster>) -> Observed {
     Observed { phase, rights, namespace: Some(objects::namespace("c1", &labels())), ..observed(cluster) }
 }
 
-fn rights(cluster: &str) -> Rights {
-    Rights {
+fn rights(cluster: &str) -> ClusterRbac {
+    ClusterRbac {
         role: Some(Arc::new(objects::cluster_role(cluster, true, &labels()))),
         role_binding: Some(Arc::new(objects::cluster_role_binding(cluster, &labels()))),
         registration: Some(Arc::new(objects::registration_binding(cluster, &labels()))),
@@ -65,7 +65,7 @@ fn complete() -> ManagedCluster {
 }
 
 fn reported(observed: &Observed) -> Option<(String, String)> {
-    let applied = Applied::nothing(observed, plan(observed).waits);
+    let applied = Applied::nothing(observed, plan(observed).waits_for);
     let (_, new) = report::status(&applied, now())?;
     let condition = condition(&new, "HubAcceptedManagedCluster")?.clone();
     Some((condition.status, condition.reason))
@@ -123,14 +123,14 @@ fn a_refused_name_gets_nothing_in_any_phase_and_loses_what_it_has() {
     for cluster in [accepted("c1"), complete(), once_accepted(), cluster("c1"), deleting] {
         let observed = refused(cluster);
         let removed = plan(&observed);
-        assert_eq!((&removed.namespace, &removed.claim), (&None, &None), "{:?}", observed.phase);
+        assert_eq!((&removed.namespace, &removed.with_finalizer), (&None, &None), "{:?}", observed.phase);
         assert!(matches!(removed.role, Some(Step::Remove { .. })));
         assert!(matches!(removed.role_binding, Some(Step::Remove { .. })));
         assert!(matches!(removed.registration, Some(Step::Remove { .. })));
         assert!(matches!(removed.work, Some(Step::Remove { release: true, .. })));
-        assert_eq!(removed.release.is_some(), observed.phase == Phase::Deleting);
+        assert_eq!(removed.without_finalizer.is_some(), observed.phase == Phase::Deleting);
     }
-    let nothing = Observed { rights: Rights::default(), ..refused(once_accepted()) };
+    let nothing = Observed { rights: ClusterRbac::default(), ..refused(once_accepted()) };
     assert_eq!(plan(&nothing), Plan::default());
 }
 
@@ -140,7 +140,7 @@ fn an_accepted_cluster_gets_namespace_finalizer_and_rights_and_its_condition_say
     let plan = plan(&observed);
     let Some(NamespaceStep::Create(namespace)) = plan.namespace else { panic!() };
     assert_eq!(*namespace, objects::namespace("c1", &labels()));
-    assert_eq!(plan.claim.unwrap().metadata.finalizers.unwrap(), [finalizers::CLUSTER_API_RESOURCE_CLEANUP]);
+    assert_eq!(plan.with_finalizer.unwrap().metadata.finalizers.unwrap(), [finalizers::CLUSTER_API_RESOURCE_CLEANUP]);
     assert_eq!(plan.role, Some(Step::Create(Box::new(objects::cluster_role("c1", true, &labels())))));
     assert!(matches!(plan.role_binding, Some(Step::Create(_))));
     assert!(matches!(plan.registration, Some(Step::Create(_))));
@@ -169,9 +169,9 @@ fn an_existing_namespace_keeps_its_labels_and_gets_ours() {
 #[test]
 fn nothing_is_bound_before_the_shared_roles_exist() {
     let observed = Observed { shared_roles_exist: false, ..observed(Some(accepted("c1"))) };
-    assert_eq!(plan(&observed), Plan { waits: Waits::ForSharedRoles, ..Plan::default() });
+    assert_eq!(plan(&observed), Plan { waits_for: WaitReason::SharedRoles, ..Plan::default() });
     assert_eq!(reported(&observed), None);
-    assert_eq!(report::next(Applied::nothing(&observed, Waits::ForSharedRoles)).unwrap(), Requeue::BackOff);
+    assert_eq!(report::next(Applied::nothing(&observed, WaitReason::SharedRoles)).unwrap(), Requeue::BackOff);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_denied_cluster_with_works_keeps_the_work_binding_and_its_condition() {
     let observed = Observed { works_remain: true, ..with_rights(Some(once_accepted())) };
     assert!(matches!(plan(&observed).work, Some(Step::Remove { release: false, .. })));
     assert_eq!(reported(&observed), None);
-    let next = report::next(Applied::nothing(&observed, plan(&observed).waits)).unwrap();
+    let next = report::next(Applied::nothing(&observed, plan(&observed).waits_for)).unwrap();
     assert_eq!(next, Requeue::After(limits::CLUSTER_DELETION_RECHECK));
 }
 
@@ -218,10 +218,10 @@ fn a_deleted_cluster_loses_its_rights_and_the_finalizer_once_its_works_are_gone(
     assert!(matches!(early.role, Some(Step::Remove { .. })));
     assert!(matches!(early.registration, Some(Step::Remove { .. })));
     assert!(matches!(early.work, Some(Step::Remove { release: false, .. })));
-    assert_eq!((early.release, early.namespace), (None, None));
+    assert_eq!((early.without_finalizer, early.namespace), (None, None));
     let done = plan(&Observed { works_remain: false, ..waiting.clone() });
     assert!(matches!(done.work, Some(Step::Remove { release: true, .. })));
-    assert_eq!(done.release.unwrap().metadata.finalizers.unwrap(), ["other"]);
+    assert_eq!(done.without_finalizer.unwrap().metadata.finalizers.unwrap(), ["other"]);
     assert_eq!(reported(&waiting), None);
 }
 
@@ -231,7 +231,7 @@ fn a_work_binding_on_its_way_out_of_an_accepted_cluster_stays_until_the_works_ar
     let mut binding = objects::work_binding("c1", &labels());
     binding.metadata.deletion_timestamp = Some(Time(now()));
     observed.rights.work = Some(Arc::new(binding));
-    assert_eq!(plan(&observed), Plan { waits: Waits::ForWorks, ..Plan::default() });
+    assert_eq!(plan(&observed), Plan { waits_for: WaitReason::Works, ..Plan::default() });
     observed.works_remain = false;
     assert!(matches!(plan(&observed).work, Some(Step::Replace { .. })));
 }
@@ -243,8 +243,8 @@ fn nothing_is_made_in_a_namespace_that_is_being_deleted_and_nothing_keeps_it_but
     observed.namespace.as_mut().unwrap().metadata.deletion_timestamp = leaving.clone();
     let mut binding = objects::work_binding("c1", &labels());
     binding.metadata.deletion_timestamp = leaving;
-    observed.rights = Rights { work: Some(Arc::new(binding)), ..Rights::default() };
-    assert_eq!(plan(&observed), Plan { waits: Waits::ForNamespace, ..Plan::default() });
+    observed.rights = ClusterRbac { work: Some(Arc::new(binding)), ..ClusterRbac::default() };
+    assert_eq!(plan(&observed), Plan { waits_for: WaitReason::Namespace, ..Plan::default() });
     assert_eq!(reported(&observed), Some(("False".into(), reasons::ERROR.into())));
     observed.works_remain = false;
     assert!(matches!(plan(&observed).work, Some(Step::Remove { release: true, .. })));
@@ -256,7 +256,7 @@ fn rights_of_a_cluster_that_is_gone_are_removed() {
     assert!(matches!(plan.role, Some(Step::Remove { .. })));
     assert!(matches!(plan.role_binding, Some(Step::Remove { .. })));
     assert!(matches!(plan.work, Some(Step::Remove { release: true, .. })));
-    assert_eq!(plan.release, None);
+    assert_eq!(plan.without_finalizer, None);
 }
 
 fn answered(code: u16, message: &str) -> Error {
@@ -268,7 +268,7 @@ fn answered(code: u16, message: &str) -> Error {
 #[test]
 fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
     let observed = observed(Some(accepted("c1")));
-    let failed = |error| Applied { errors: vec![error], ..Applied::nothing(&observed, Waits::No) };
+    let failed = |error| Applied { errors: vec![error], ..Applied::nothing(&observed, WaitReason::None) };
     let message = |applied: &Applied| {
         let (_, new) = report::status(applied, now()).unwrap();
         condition(&new, "HubAcceptedManagedCluster").unwrap().message.clone()
@@ -287,16 +287,16 @@ fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
 
 #[test]
 fn works_are_counted_only_where_the_decision_depends_on_them() {
-    let matter = |cluster: Option<ManagedCluster>, is_refused, rights: Rights| {
+    let matter = |cluster: Option<ManagedCluster>, is_refused, rights: ClusterRbac| {
         works_matter(phase(cluster.as_ref(), &rights), is_refused, cluster.as_ref(), &rights)
     };
-    let (all, none) = (|| rights("c1"), Rights::default);
+    let (all, none) = (|| rights("c1"), ClusterRbac::default);
     let mut leaving = all();
     Arc::make_mut(leaving.work.as_mut().unwrap()).metadata.deletion_timestamp = Some(Time(now()));
     assert!(!matter(Some(complete()), false, all()), "accepted");
     assert!(matter(Some(complete()), false, leaving));
     assert!(matter(Some(complete()), true, all()));
-    assert!(matter(Some(once_accepted()), false, none()), "the condition waits for works");
+    assert!(matter(Some(once_accepted()), false, none()), "the condition waits_for for works");
     let denied = with_accepted(&cluster("c1"), "False", reasons::HUB_CLUSTER_ADMIN_DENIED);
     assert!(!matter(Some(denied.clone()), false, none()));
     assert!(matter(Some(denied), false, all()));

@@ -1,4 +1,4 @@
-//! Says of every binding of a cluster set whether the set exists.
+//! Reports for every binding of a cluster set whether the set exists.
 //!
 //! A binding changes, or a set comes or goes → is there a set of the name in `spec.clusterSet`? → condition `Bound`.
 
@@ -79,21 +79,21 @@ impl StatusController for SetBindingController {
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<NewCondition> {
-        let finding = finding(&observed.binding, observed.set_exists);
+        let condition = condition(&observed.binding, observed.set_exists);
         let said = observed.binding.status.as_ref().and_then(|status| conditions::find(&status.conditions, BOUND));
         let is_said = |said: &Condition| {
             // OCM says it without a message, which is never wrong.
-            let is_message = said.message.is_empty() || said.message == finding.message;
-            said.status == finding.status && said.reason == finding.reason && is_message
+            let is_message = said.message.is_empty() || said.message == condition.message;
+            said.status == condition.status && said.reason == condition.reason && is_message
         };
-        (!said.is_some_and(is_said)).then_some(finding)
+        (!said.is_some_and(is_said)).then_some(condition)
     }
 
-    async fn report(&self, observed: &Observed, finding: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
-        let Some(finding) = finding else { return Ok(Requeue::OnChange) };
+    async fn report(&self, observed: &Observed, condition: Option<NewCondition>, now: Timestamp) -> Result<Requeue> {
+        let Some(condition) = condition else { return Ok(Requeue::OnChange) };
         let binding = &observed.binding;
         let mut new = ManagedClusterSetBinding::clone(binding);
-        conditions::set(&mut new.status.get_or_insert_default().conditions, finding, None, now);
+        conditions::set(&mut new.status.get_or_insert_default().conditions, condition, None, now);
         let namespace = binding.namespace().unwrap_or_default();
         let api: Api<ManagedClusterSetBinding> = Api::namespaced(self.hub.client.clone(), &namespace);
         if let Some(written) = write::patch_status(&api, binding, &new).await? {
@@ -103,7 +103,7 @@ impl StatusController for SetBindingController {
     }
 }
 
-fn finding(binding: &ManagedClusterSetBinding, set_exists: bool) -> NewCondition {
+fn condition(binding: &ManagedClusterSetBinding, set_exists: bool) -> NewCondition {
     let (name, set) = (binding.name_any(), &binding.spec.cluster_set);
     let otherwise = (name != *set)
         .then(|| format!("placements go by a binding's name, here {name}: name it like the set it binds"));
@@ -149,8 +149,8 @@ mod tests {
         assert!(missing.message.contains("ManagedClusterSet s does not exist"));
     }
 
-    fn said(mut binding: ManagedClusterSetBinding, finding: NewCondition) -> ManagedClusterSetBinding {
-        binding.status = Some(ManagedClusterSetBindingStatus { conditions: vec![finding.at(now(), None)] });
+    fn said(mut binding: ManagedClusterSetBinding, condition: NewCondition) -> ManagedClusterSetBinding {
+        binding.status = Some(ManagedClusterSetBindingStatus { conditions: vec![condition.at(now(), None)] });
         binding
     }
 

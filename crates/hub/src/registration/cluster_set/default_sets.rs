@@ -1,7 +1,7 @@
-//! Keeps the cluster sets `default` and `global`: makes them, makes them anew, and restores which clusters they select.
+//! Maintains the cluster sets `default` and `global`: creates them, and restores their selectors.
 //!
-//! A set changes, or some time has passed → is it there, and does it select what it should? → create or patch.
-//! Annotation `cluster.open-cluster-management.io/autoupdate: "false"` keeps the hub's hands off an existing set.
+//! A set changes, or some time has passed → does it exist, with the right selector? → create or patch.
+//! Annotation `cluster.open-cluster-management.io/autoupdate: "false"` makes the hub ignore an existing set.
 
 use std::sync::Arc;
 

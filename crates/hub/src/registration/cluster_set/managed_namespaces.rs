@@ -1,7 +1,8 @@
-//! Tells every cluster which namespaces the sets it belongs to want on it.
+//! Lists in the status of every cluster the namespaces that its cluster sets ask for.
 //!
-//! A cluster comes or gets other labels, or a set with managed namespaces changes → which sets does the cluster belong to,
-//! and what do they want? → `status.managedNamespaces`, by set and name. What the agent says of a namespace stays with it.
+//! A cluster comes or gets other labels, or a set with managed namespaces changes → which sets select the cluster, and
+//! which namespaces do they ask for? → `status.managedNamespaces`, by set and name. The conditions that the agent reports
+//! of a namespace are kept.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,31 +26,31 @@ use crate::{
 pub(crate) struct ManagedNamespacesController {
     hub: HubContext,
     sets: Cache<ManagedClusterSet>,
-    wishes: View<Arc<Wish>>,
+    requested: View<Arc<RequestedNamespaces>>,
     clusters: Cache<ManagedCluster>,
     names: View<()>,
 }
 
-/// What a set wants on its clusters.
+/// The namespaces that a set asks for on its clusters.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wish {
-    /// `None` when nobody can say which clusters belong to it: then what it has got stays.
-    membership: Option<SetSelector>,
+pub(crate) struct RequestedNamespaces {
+    /// `None` if the set's selector cannot be read: then the namespaces that clusters have for it are kept.
+    selector: Option<SetSelector>,
     namespaces: Vec<String>,
 }
 
-/// A cluster, and what each set that wants anything wants.
+/// A cluster, and the namespaces that each set asks for.
 #[derive(Debug)]
 pub(crate) struct Observed {
     cluster: Arc<ManagedCluster>,
-    wishes: BTreeMap<String, Arc<Wish>>,
+    requested: BTreeMap<String, Arc<RequestedNamespaces>>,
 }
 
 impl ManagedNamespacesController {
     pub(crate) fn new(hub: &HubContext) -> Self {
         let (sets, clusters) = (caches::sets(&hub.informers), caches::clusters(&hub.informers));
-        let (wishes, names) = (sets.view(|set| wish(set).map(Arc::new)), clusters.view(|_| Some(())));
-        Self { wishes, names, sets, clusters, hub: hub.clone() }
+        let (requested, names) = (sets.view(|set| requested_by(set).map(Arc::new)), clusters.view(|_| Some(())));
+        Self { requested, names, sets, clusters, hub: hub.clone() }
     }
 }
 
@@ -65,22 +66,22 @@ impl StatusController for ManagedNamespacesController {
         let names = self.names.clone();
         builder.watches(&self.sets, move |change| {
             let everyone = |names: &BTreeMap<ObjectKey, ()>| names.keys().map(|key| key.name.clone()).collect();
-            if changes_wishes(change) { names.read(everyone) } else { Vec::new() }
+            if changes_request(change) { names.read(everyone) } else { Vec::new() }
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let cluster = self.clusters.named(key).filter(|cluster| !write::is_deleting(cluster.as_ref()));
-        let wishes = |all: &BTreeMap<ObjectKey, Arc<Wish>>| {
-            all.iter().map(|(key, wish)| (key.name.clone(), wish.clone())).collect()
+        let requested = |all: &BTreeMap<ObjectKey, Arc<RequestedNamespaces>>| {
+            all.iter().map(|(key, set_asks)| (key.name.clone(), set_asks.clone())).collect()
         };
-        Ok(cluster.map(|cluster| Observed { cluster, wishes: self.wishes.read(wishes) }))
+        Ok(cluster.map(|cluster| Observed { cluster, requested: self.requested.read(requested) }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Box<ManagedCluster>> {
         let cluster = &observed.cluster;
         let known = cluster.status.as_ref().map_or(&[][..], |status| &status.managed_namespaces);
-        let wanted = wanted(cluster, known, &observed.wishes);
+        let wanted = wanted(cluster, known, &observed.requested);
         (wanted != known).then(|| {
             let mut new = ManagedCluster::clone(cluster);
             new.status.get_or_insert_default().managed_namespaces = wanted;
@@ -96,19 +97,19 @@ impl StatusController for ManagedNamespacesController {
     }
 }
 
-/// What a set wants; `None` when that is nothing.
-fn wish(set: &ManagedClusterSet) -> Option<Wish> {
+/// The namespaces that a set asks for; `None` if it asks for none.
+fn requested_by(set: &ManagedClusterSet) -> Option<RequestedNamespaces> {
     if set.spec.managed_namespaces.is_empty() || write::is_deleting(set) {
         return None;
     }
     let namespaces = set.spec.managed_namespaces.iter().map(|namespace| namespace.name.clone()).collect();
-    Some(Wish { membership: SetSelector::of(set).ok(), namespaces })
+    Some(RequestedNamespaces { selector: SetSelector::of(set).ok(), namespaces })
 }
 
-fn changes_wishes(change: Change<'_, ManagedClusterSet>) -> bool {
+fn changes_request(change: Change<'_, ManagedClusterSet>) -> bool {
     match change {
         Change::Added(set) | Change::Deleted(set) => !set.spec.managed_namespaces.is_empty(),
-        Change::Updated { old, new } => wish(old) != wish(new),
+        Change::Updated { old, new } => requested_by(old) != requested_by(new),
     }
 }
 
@@ -127,15 +128,15 @@ fn concerns(change: Change<'_, ManagedCluster>) -> bool {
 fn wanted(
     cluster: &ManagedCluster,
     known: &[ClusterSetManagedNamespaceConfig],
-    wishes: &BTreeMap<String, Arc<Wish>>,
+    requested: &BTreeMap<String, Arc<RequestedNamespaces>>,
 ) -> Vec<ClusterSetManagedNamespaceConfig> {
     let mut wanted = Vec::new();
-    for (set, wish) in wishes {
+    for (set, set_asks) in requested {
         let known = || known.iter().filter(|known| known.cluster_set == *set);
-        match &wish.membership {
-            Some(membership) if membership.includes(cluster.labels()) => {
+        match &set_asks.selector {
+            Some(selector) if selector.includes(cluster.labels()) => {
                 wanted.extend(
-                    wish.namespaces.iter().map(|name| {
+                    set_asks.namespaces.iter().map(|name| {
                         known().find(|known| known.name == *name).cloned().unwrap_or_else(|| new(set, name))
                     }),
                 );
@@ -166,8 +167,8 @@ mod tests {
     }
 
     fn plan(cluster: &ManagedCluster, sets: &[ManagedClusterSet]) -> Option<ManagedCluster> {
-        let wishes = sets.iter().filter_map(|set| Some((set.name_any(), Arc::new(wish(set)?)))).collect();
-        let observed = Observed { cluster: Arc::new(cluster.clone()), wishes };
+        let requested = sets.iter().filter_map(|set| Some((set.name_any(), Arc::new(requested_by(set)?)))).collect();
+        let observed = Observed { cluster: Arc::new(cluster.clone()), requested };
         ManagedNamespacesController::plan(&observed, now()).map(|new| *new)
     }
 
@@ -193,31 +194,31 @@ mod tests {
 
     #[test]
     fn a_cluster_gets_the_namespaces_of_its_sets_by_set_and_name() {
-        let told = plan(&member("a"), &sets()).unwrap();
+        let listing = plan(&member("a"), &sets()).unwrap();
         let expected = [("a", "z"), ("b", "a"), ("b", "z")].map(|(set, name)| (set.to_owned(), name.to_owned()));
-        assert_eq!(listed(&told), expected);
-        assert_eq!(plan(&told, &sets()), None, "and is told once");
+        assert_eq!(listed(&listing), expected);
+        assert_eq!(plan(&listing, &sets()), None, "and it is written once");
     }
 
     #[test]
-    fn what_the_agent_said_of_a_namespace_stays_and_what_no_set_wants_goes() {
-        let mut told = plan(&member("a"), &sets()).unwrap();
+    fn conditions_of_the_agent_stay_and_namespaces_that_no_set_asks_for_go() {
+        let mut listing = plan(&member("a"), &sets()).unwrap();
         let available = NewCondition::is_true("NamespaceAvailable", "Applied", "").at(now(), None);
-        for namespace in &mut told.status.as_mut().unwrap().managed_namespaces {
+        for namespace in &mut listing.status.as_mut().unwrap().managed_namespaces {
             namespace.conditions = vec![available.clone()];
         }
-        told.labels_mut().insert(CLUSTER_SET.into(), "elsewhere".into());
-        let moved = plan(&told, &sets()).unwrap().status.unwrap().managed_namespaces;
+        listing.labels_mut().insert(CLUSTER_SET.into(), "elsewhere".into());
+        let moved = plan(&listing, &sets()).unwrap().status.unwrap().managed_namespaces;
         assert_eq!(moved.iter().map(|left| &*left.cluster_set).collect::<Vec<_>>(), ["b", "b"]);
         assert!(moved.iter().all(|left| left.conditions == [available.clone()]));
     }
 
     #[test]
-    fn a_set_whose_clusters_nobody_can_tell_keeps_what_it_has_and_gets_nothing_new() {
-        let told = plan(&member("a"), &sets()).unwrap();
+    fn a_set_whose_selector_cannot_be_read_keeps_what_it_has_and_gets_nothing_new() {
+        let listing = plan(&member("a"), &sets()).unwrap();
         let mut sets = sets();
         sets[0].spec.cluster_selector = serde_json::from_value(json!({"selectorType": "Newer"})).unwrap();
-        assert_eq!(plan(&told, &sets), None);
+        assert_eq!(plan(&listing, &sets), None);
         assert_eq!(listed(&plan(&member("a"), &sets).unwrap()).len(), 1);
     }
 }

@@ -1,8 +1,8 @@
-//! Says of every cluster set whether it has clusters, and how many.
+//! Reports how many clusters each cluster set has.
 //!
 //! A set changes, or a cluster comes, goes or gets other labels → count the clusters the set selects → condition
-//! `ClusterSetEmpty`. Every cluster counts, accepted or not. Where it cannot be understood which clusters belong to a set,
-//! the condition stays as it was and its message says why.
+//! `ClusterSetEmpty`. Every cluster counts, accepted or not. If the selector of a set cannot be read, the condition keeps
+//! its status and reason, and its message says why.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -78,8 +78,8 @@ impl StatusController for ClusterSetController {
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
-        let count = |membership: SetSelector| {
-            self.labels.read(|all| all.values().filter(|labels| membership.includes(labels)).count())
+        let count = |selector: SetSelector| {
+            self.labels.read(|all| all.values().filter(|labels| selector.includes(labels)).count())
         };
         Ok(Some(Observed { members: SetSelector::of(&set).map(count), set }))
     }
@@ -112,7 +112,7 @@ fn counted(members: usize) -> NewCondition {
     }
 }
 
-/// The condition as it was, with what is to be corrected.
+/// The condition as it was, with a message that says what to correct.
 fn uncounted(set: &ManagedClusterSet, error: &Error, now: Timestamp) -> Condition {
     let known = set.status.as_ref().and_then(|status| conditions::find(&status.conditions, EMPTY));
     let mut condition = known.cloned().unwrap_or_else(|| counted(0).at(now, None));

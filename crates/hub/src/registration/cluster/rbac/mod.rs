@@ -1,7 +1,7 @@
-//! Keeping RBAC objects as they should be: [`upsert`] and [`removal`] decide, [`Step::run`] writes.
+//! Maintaining RBAC objects: [`upsert`] and [`removal`] decide, [`Step::run`] writes.
 //!
 //! What somebody added (labels, annotations) stays. Rules and subjects are ours alone, since they are what an agent may
-//! do. A binding to another role is made anew: Kubernetes does not let it change.
+//! do. A binding to another role is deleted and created again: Kubernetes does not allow it to change.
 
 pub(crate) mod objects;
 
@@ -24,7 +24,7 @@ pub(crate) trait Granting: Writable + PartialEq + Send + Sync + 'static {
     fn api(&self, client: &Client) -> Api<Self>;
     /// Makes what it grants the same as in `desired`.
     fn grant_as(&mut self, desired: &Self);
-    /// Whether it must be made anew to grant the same as `desired`.
+    /// Whether it must be deleted and created again to grant the same as `desired`.
     fn is_bound_elsewhere(&self, desired: &Self) -> bool;
 }
 
@@ -73,9 +73,9 @@ pub(crate) enum Step<K> {
     Create(Box<K>),
     /// Change what differs.
     Update { old: Arc<K>, new: Box<K> },
-    /// Remove it and make it anew.
+    /// Delete it and create it again.
     Replace { old: Arc<K>, new: Box<K> },
-    /// Remove it, unless that is under way, and let go of the finalizer that keeps it.
+    /// Delete it, unless it is being deleted, and with `release` remove the finalizer that holds it.
     Remove { old: Arc<K>, release: bool },
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn add_missing(labels: &mut BTreeMap<String, String>, wanted: &BTreeM
 }
 
 impl<K: Granting> Step<K> {
-    /// Writes, and tells the cache.
+    /// Writes, and records the write in the cache.
     pub(crate) async fn run(self, client: &Client, cache: &Cache<K>) -> Result<()> {
         match self {
             Self::Create(new) => create(client, cache, &new).await,
@@ -179,7 +179,7 @@ async fn remove<K: Granting>(client: &Client, cache: &Cache<K>, old: &Arc<K>, re
     Ok(())
 }
 
-/// Deletes exactly this object. One that a finalizer keeps is learnt as it now is.
+/// Deletes exactly this object. One that a finalizer holds is recorded as it is now.
 async fn delete<K: Granting>(api: &Api<K>, cache: &Cache<K>, old: &Arc<K>) -> Result<()> {
     let only_this = Preconditions { uid: old.meta().uid.clone(), ..Preconditions::default() };
     let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
