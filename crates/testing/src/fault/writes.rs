@@ -51,6 +51,11 @@ impl WriteCount {
         state.act_at = Some((state.count + nth, Box::new(act)));
     }
 
+    /// Takes back what [`WriteCount::at`] asked for, unless it has happened: no write goes unanswered any more.
+    pub fn cancel(&self) {
+        self.lock().act_at = None;
+    }
+
     /// Whether the write that [`WriteCount::at`] waits for is still to come.
     pub fn is_awaiting(&self) -> bool {
         self.lock().act_at.is_some()
@@ -102,6 +107,14 @@ mod tests {
         assert!(writes.carried_out() && !writes.is_awaiting() && *acted.lock().unwrap());
         assert!(!writes.carried_out());
         assert_eq!(writes.count(), 4);
+    }
+
+    #[test]
+    fn it_does_not_act_once_that_is_cancelled() {
+        let writes = WriteCount::default();
+        writes.at(1, || unreachable!("it was cancelled"));
+        writes.cancel();
+        assert!(!writes.is_awaiting() && !writes.carried_out());
     }
 
     #[test]

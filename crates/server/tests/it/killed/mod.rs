@@ -61,6 +61,8 @@ impl Mortal {
         }
         // What the last write did may be seen before it is counted.
         eventually("all writes are counted", || async { !self.writes.is_under_way() }).await?;
+        // Otherwise a later write would go unanswered, although no program is killed for it.
+        self.writes.cancel();
         Ok(killed.load(Ordering::SeqCst))
     }
 }
