@@ -1,7 +1,7 @@
 //! The objects of a cache, and what an event, a list or a write changes in it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Bound,
     sync::Arc,
 };
@@ -38,8 +38,8 @@ struct Listing<K> {
     /// What it has brought so far.
     objects: Objects<K>,
     left_out: BTreeSet<ObjectKey>,
-    /// What was written since it began: the list may have been read before or after.
-    written: HashSet<ObjectKey>,
+    /// What was written since it began, and whether that created it: the list may have been read before or after.
+    written: HashMap<ObjectKey, bool>,
 }
 
 impl<K> Default for State<K> {
@@ -111,7 +111,7 @@ impl<K> State<K> {
     /// What was deleted before a list began is not in it.
     pub(super) fn begin_list(&mut self) {
         self.deleted_by_us.clear();
-        self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), written: HashSet::new() });
+        self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), written: HashMap::new() });
     }
 }
 
@@ -154,7 +154,7 @@ impl<K: Watchable> State<K> {
         let known = self.open(&key);
         if (synced || known.is_some()) && self.is_news(known.as_deref(), &object) {
             if let Some(listing) = &mut self.listing {
-                listing.written.insert(key.clone());
+                listing.written.entry(key.clone()).or_insert(known.is_none());
             }
             self.put(key, object);
         }
@@ -205,13 +205,14 @@ impl<K: Watchable> State<K> {
             }
             is_listed
         });
-        for key in written {
+        for (key, is_creation) in written {
             let Some((packed, object)) = self.objects.get(&key).and_then(|packed| Some((packed, packed.open()?)))
             else {
                 continue;
             };
             let listed = objects.get(&key).and_then(Packed::open);
-            if self.is_news(listed.as_deref(), &object) {
+            // An object that existed before the list and is not in it was deleted, whatever was written to it meanwhile.
+            if (listed.is_some() || is_creation) && self.is_news(listed.as_deref(), &object) {
                 objects.insert(key, packed.clone());
             }
         }

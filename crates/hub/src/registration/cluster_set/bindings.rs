@@ -12,6 +12,7 @@ use ocm_api::{
     conditions::set_binding::BOUND,
     reasons::set_binding as reasons,
 };
+use ocm_apimachinery::labels::is_dns_name;
 use ocm_runtime::{
     Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController,
     conditions::{self, NewCondition},
@@ -49,6 +50,18 @@ impl SetBindingController {
         let bound = bindings.view(|binding| Some(binding.spec.cluster_set.clone()));
         Self { bound, existing: sets.view(|_| Some(())), bindings, sets, hub: hub.clone() }
     }
+
+    /// A set that the cache lacks is read: the watch of bindings may be ahead of that of sets.
+    async fn set_exists(&self, name: &str) -> Result<bool> {
+        if self.existing.get(&ObjectKey::new("", name)).is_some() {
+            return Ok(true);
+        }
+        if !is_dns_name(name) {
+            return Ok(false);
+        }
+        let sets: Api<ManagedClusterSet> = Api::all(self.hub.client.clone());
+        Ok(write::get(&sets, name).await?.is_some())
+    }
 }
 
 impl StatusController for SetBindingController {
@@ -71,11 +84,11 @@ impl StatusController for SetBindingController {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>> {
-        let binding = self.bindings.get(key).filter(|binding| !write::is_deleting(binding.as_ref()));
-        Ok(binding.map(|binding| {
-            let set = ObjectKey::new("", binding.spec.cluster_set.clone());
-            Observed { binding, set_exists: self.existing.get(&set).is_some() }
-        }))
+        let Some(binding) = self.bindings.get(key).filter(|binding| !write::is_deleting(binding.as_ref())) else {
+            return Ok(None);
+        };
+        let set_exists = self.set_exists(&binding.spec.cluster_set).await?;
+        Ok(Some(Observed { binding, set_exists }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<NewCondition> {

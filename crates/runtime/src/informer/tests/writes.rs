@@ -91,6 +91,18 @@ fn a_list_does_not_undo_what_was_written_meanwhile() {
 }
 
 #[test]
+fn an_object_that_was_deleted_after_a_write_does_not_come_back_with_a_list() {
+    let (cache, seen) = watched();
+    list(&cache, vec![config_map("a", "5")]);
+    taken(&seen);
+    cache.take(Event::Init, "configmaps");
+    cache.record_write(config_map("a", "10"));
+    cache.take(Event::InitDone, "configmaps");
+    assert_eq!(taken(&seen), ["updated a", "deleted a"]);
+    assert_eq!(held(&cache, "a"), None);
+}
+
+#[test]
 fn a_list_counts_where_it_is_newer_than_what_was_written_before() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1"), config_map("gone", "2")]);

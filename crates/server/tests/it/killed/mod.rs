@@ -41,6 +41,7 @@ impl Mortal {
     {
         let first = Arc::new((self.start)()?);
         let life = life(before.await?);
+        self.writes_are_counted().await?;
         let killed = Arc::new(AtomicBool::new(false));
         let (victim, flag) = (Arc::downgrade(&first), killed.clone());
         self.writes.at(nth, move || {
@@ -59,11 +60,15 @@ impl Mortal {
             outcome = life => outcome?,
             outcome = resurrection => outcome?,
         }
-        // What the last write did may be seen before it is counted.
-        eventually("all writes are counted", || async { !self.writes.is_under_way() }).await?;
+        self.writes_are_counted().await?;
         // Otherwise a later write would go unanswered, although no program is killed for it.
         self.writes.cancel();
         Ok(killed.load(Ordering::SeqCst))
+    }
+
+    /// The effect of a write can be seen before the write is counted.
+    async fn writes_are_counted(&self) -> anyhow::Result<()> {
+        eventually("all writes are counted", || async { !self.writes.is_under_way() }).await
     }
 }
 
