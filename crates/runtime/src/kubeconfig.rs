@@ -13,6 +13,8 @@ pub use kube::config::Kubeconfig;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::error::chain;
+
 /// Why a kubeconfig could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
@@ -26,13 +28,12 @@ pub enum KubeconfigError {
         source: std::io::Error,
     },
     /// The file is not a kubeconfig.
-    #[error("failed to parse kubeconfig {path}")]
+    #[error("failed to parse kubeconfig {path}: {problem}")]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
-        #[source]
-        source: Box<Cause>,
+        /// What is wrong, and in which line; without what the file contains, which may be a secret.
+        problem: String,
     },
     /// The file is a kubeconfig, but something that it names is missing or malformed.
     #[error("failed to use kubeconfig {path}")]
@@ -77,7 +78,17 @@ pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     std::fs::metadata(path)
         .and_then(|_| std::fs::File::open(path))
         .map_err(|source| KubeconfigError::Read { path: path.into(), source })?;
-    Kubeconfig::read_from(path).map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })
+    Kubeconfig::read_from(path).map_err(|error| KubeconfigError::Parse { path: path.into(), problem: problem(&error) })
+}
+
+/// The first line of the error: those after it show the lines of the file. Serde quotes the values that it refuses.
+fn problem(error: &Cause) -> String {
+    let text = chain(error);
+    let line = text.lines().next().unwrap_or_default();
+    match (line.find('"'), line.rfind('"')) {
+        (Some(first), Some(last)) => format!("{}\"...\"{}", &line[..first], &line[last + 1..]),
+        _ => line.to_owned(),
+    }
 }
 
 /// Reads the kubeconfig at `path` and selects `context`, or its current context for `None`.

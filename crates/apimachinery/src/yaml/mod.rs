@@ -65,8 +65,9 @@ pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
     Ok(writer::write(&value))
 }
 
+/// Errors show no lines of the text, which may hold secrets.
 fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! { legacy_octal_numbers: true }
+    serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false }
 }
 
 fn convert<T: DeserializeOwned>(mut value: Value, document: usize) -> Result<T, Error> {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::error::chain;
 
 const KUBECONFIG: &str = "
 apiVersion: v1
@@ -112,4 +111,20 @@ fn a_configuration_has_what_the_context_says() {
     assert_eq!(config.tls_server_name.as_deref(), Some("hub.example.com"));
     assert_eq!(config.proxy_url.unwrap(), "http://proxy:1");
     assert!(!config.accept_invalid_certs);
+}
+
+#[test]
+fn an_error_shows_nothing_of_what_the_file_contains() {
+    let folder = Folder::new("secret");
+    let broken = [
+        "users:\n- name: agent\n  user:\n    token: SECRET-1\n   wrong: indentation\n",
+        "users:\n- name: agent\n  user:\n    client-key-data: {a: SECRET-2}\n",
+        "users:\n- name: agent\n  user: SECRET-3\n",
+        "users: [{name: agent, user: {token: SECRET-4}\n",
+    ];
+    for text in broken {
+        folder.write("kubeconfig", &format!("apiVersion: v1\nkind: Config\n{text}"));
+        let error = chain(&read(&folder.0.join("kubeconfig")).unwrap_err());
+        assert!(error.contains("failed to parse kubeconfig") && !error.contains("SECRET"), "{error}");
+    }
 }

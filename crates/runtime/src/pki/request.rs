@@ -172,7 +172,9 @@ pub fn parse_request(pem: &[u8]) -> Result<Subject, RequestError> {
     }
     let der = CertificateSigningRequestDer::from_pem_slice(pem).map_err(|_| RequestError::NotPem)?;
     let request = CertReq::from_der(&der).map_err(|error| RequestError::Malformed(error.to_string()))?;
-    subject_of(&request.info.subject).ok_or_else(|| RequestError::Malformed("a name in its subject is not text".into()))
+    subject_of(&request.info.subject).ok_or_else(|| {
+        RequestError::Malformed("a name in its subject is not text, or there is more than one common name".into())
+    })
 }
 
 /// PEM parsers differ in which malformed blocks they skip. With a single block, the signer cannot read another request than
@@ -182,18 +184,18 @@ fn count_blocks(pem: &[u8]) -> usize {
     pem.windows(BEGIN.len()).filter(|window| *window == BEGIN).count()
 }
 
-/// `None` if a value is not text: such a name must not be mistaken for another one.
+/// `None` if a value is not text, or if there are several common names: such a name must not be mistaken for another one.
+/// The API server takes the last common name as it was encoded, and x509-cert sorts the values of a relative name, so this
+/// code cannot know which one is the last.
 pub(super) fn subject_of(name: &RdnSequence) -> Option<Subject> {
     let all = |oid| {
         let attributes = name.0.iter().flat_map(|relative| relative.0.iter());
         attributes.filter(|attribute| attribute.oid == oid).map(text).collect::<Option<Vec<_>>>()
     };
-    Some(Subject {
-        // The last of several common names, as in Go's crypto/x509, which the API server uses.
-        common_name: all(COMMON_NAME)?.pop().unwrap_or_default(),
-        organizations: all(ORGANIZATION)?,
-        organizational_units: all(ORGANIZATIONAL_UNIT)?,
-    })
+    let mut common_names = all(COMMON_NAME)?;
+    let common_name = common_names.pop().unwrap_or_default();
+    common_names.is_empty().then_some(())?;
+    Some(Subject { common_name, organizations: all(ORGANIZATION)?, organizational_units: all(ORGANIZATIONAL_UNIT)? })
 }
 
 /// The string types that Go reads, except those in other encodings than UTF-8.
@@ -239,6 +241,19 @@ mod tests {
         assert!(parse_request(pem.as_bytes()).unwrap().is_same_as(&subject));
         let der = CertificateSigningRequestDer::from_pem_slice(pem.as_bytes()).unwrap();
         assert!(der.windows(names[0].len()).any(|window| window == names[0].as_bytes()), "the DNS name is missing");
+    }
+
+    #[test]
+    fn a_request_with_several_common_names_is_refused() {
+        let signer = SigningKey::from(&PrivateKey::generate().0);
+        for (names, is_accepted) in
+            [("CN=agent", true), ("CN=agent+CN=kube-controller-manager", false), ("CN=agent,CN=admin", false)]
+        {
+            let name: RdnSequence = names.parse().unwrap();
+            let request = RequestBuilder::new(name, &signer).unwrap().build::<DerSignature>().unwrap();
+            let parsed = parse_request(request.to_pem(LineEnding::LF).unwrap().as_bytes());
+            assert_eq!(parsed.is_ok(), is_accepted, "{names}: {parsed:?}");
+        }
     }
 
     #[test]
