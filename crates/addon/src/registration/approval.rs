@@ -47,7 +47,8 @@ pub(crate) fn is_decided(request: &CertificateSigningRequest) -> bool {
 /// Whether the request is approved and has no certificate yet.
 pub(crate) fn is_unsigned(request: &CertificateSigningRequest) -> bool {
     let has_certificate = request.status.as_ref().is_some_and(|status| status.certificate.is_some());
-    has_condition(request, csr::APPROVED) && !has_condition(request, csr::DENIED) && !has_certificate
+    let is_refused = has_condition(request, csr::DENIED) || has_condition(request, csr::FAILED);
+    has_condition(request, csr::APPROVED) && !is_refused && !has_certificate
 }
 
 fn has_condition(request: &CertificateSigningRequest, type_: &str) -> bool {

@@ -102,14 +102,15 @@ async fn decide(
     let registration = registration.ok_or_else(|| format!("the add-on has no registration with signer {signer}"))?;
     let requester = approval::requester(request);
     let checked = CertificateRequest { cluster: on.cluster, addon: on.addon, request, requester };
+    // Also of an approved request: its labels, by which it was approved, are what its author chose.
+    let identity = registration.identity_on(&on);
+    approval::check(request, &on.cluster_name(), &identity).map_err(|refusal| refusal.to_string())?;
     if approval::is_unsigned(request) {
         let csr_signer = registration.csr_signer().ok_or("somebody else issues its certificate")?;
         let issued = csr_signer.sign(&checked).await;
         let error = |error: AddonError| format!("the add-on could not issue the certificate: {}", chain(&*error));
         return issued.map(Decision::Issue).map_err(error);
     }
-    let identity = registration.identity_on(&on);
-    approval::check(request, &on.cluster_name(), &identity).map_err(|refusal| refusal.to_string())?;
     registration.objection(&checked).await.map_or(Ok(Decision::Approve), Err)
 }
 
