@@ -14,11 +14,15 @@ use crate::kinds;
 /// Texts that are left out when they are empty: records of old agents lack it, and newer agents never write it empty.
 const LEFT_OUT: [&str; 1] = [".spec.agentID"];
 
+/// A type whose version hubs of OCM do not serve, and so no definition of ours does.
+const NOT_SERVED: (&str, &str) = ("addon.open-cluster-management.io/v1beta1", "AddOnTemplate");
+
 #[test]
 fn every_kind_in_every_version_has_a_definition_and_a_type() {
     let defined = versions().into_iter().map(|(api_version, kind, _)| (api_version, kind));
     let mut defined: Vec<(String, String)> = defined.collect();
-    let types = kinds::all().into_iter().map(|kind| (kind.api_version.to_owned(), kind.kind.to_owned()));
+    let types = kinds::all().into_iter().filter(|kind| (kind.api_version, kind.kind) != NOT_SERVED);
+    let types = types.map(|kind| (kind.api_version.to_owned(), kind.kind.to_owned()));
     let mut types: Vec<(String, String)> = types.collect();
     defined.sort();
     types.sort();
