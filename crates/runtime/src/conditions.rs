@@ -35,7 +35,7 @@ impl NewCondition {
         Self { type_, status: "Unknown", reason, message: message.into() }
     }
 
-    /// The finding as a new condition, met at `now`.
+    /// The condition as of `now`.
     #[must_use]
     pub fn at(self, now: Timestamp, observed_generation: Option<i64>) -> Condition {
         Condition {
@@ -54,12 +54,12 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// Sets the condition of the finding's type. The transition time only moves when the status does.
+/// Sets the condition of this type. The transition time only moves when the status does.
 pub fn set(conditions: &mut Vec<Condition>, finding: NewCondition, generation: Option<i64>, now: Timestamp) {
     put(conditions, finding.at(now, generation));
 }
 
-/// Sets a condition, whoever has found it. The transition time only moves when the status does. A message that is too
+/// Sets a condition. The transition time only moves when the status does. A message that is too
 /// long for API servers, since it quotes something huge, is cut.
 pub fn put(conditions: &mut Vec<Condition>, mut new: Condition) {
     if let Some((end, _)) = new.message.char_indices().nth(LONGEST_MESSAGE) {

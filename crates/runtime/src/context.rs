@@ -118,7 +118,7 @@ impl Context {
         });
     }
 
-    /// Runs a task that is told of the end by [`Context::ended`] and then finishes what it has begun.
+    /// Runs a task that learns of the shutdown through [`Context::ended`] and then finishes what it has begun.
     pub fn spawn_to_completion(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.track(task);
     }

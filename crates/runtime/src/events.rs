@@ -28,7 +28,7 @@ impl std::fmt::Debug for EventRecorder {
 pub struct NewEvent {
     /// `Normal` or `Warning`.
     pub type_: &'static str,
-    /// The machine-readable reason, which is also the action unless that is told apart.
+    /// The machine-readable reason, which is also the action unless an action is given.
     pub reason: &'static str,
     /// What a person needs to know.
     pub note: String,

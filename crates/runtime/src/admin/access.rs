@@ -1,6 +1,6 @@
-//! Who may see the metrics: the API server says who somebody is, and what he may do.
+//! Who may read the metrics: the API server authenticates the bearer token and authorizes the request.
 //!
-//! A bearer token is given to a `TokenReview`, and whom it names to a `SubjectAccessReview`. Client
+//! A bearer token is checked by a `TokenReview`, and its user by a `SubjectAccessReview`. Client
 //! certificates are not asked for.
 
 use std::{
@@ -30,25 +30,25 @@ use crate::error::{Error, Result, ResultExt as _, chain};
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// How many answers are remembered.
 const CAPACITY: usize = 1000;
-/// How many questions are under way at a time: whoever asks us must not make us flood the API server.
+/// How many reviews run concurrently, so that clients cannot make this process flood the API server.
 const AT_ONCE: usize = 4;
 /// How long the API server has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why somebody is not let in, and what to do about it.
+/// Why a request is rejected, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It is not known who asks.
+    /// The request is not authenticated.
     #[error("{0}")]
     Unknown(String),
-    /// It is known who asks, but not that he may.
+    /// The user is authenticated but not authorized.
     #[error("{0}")]
     Forbidden(String),
 }
 
 type Verdict = std::result::Result<(), Refusal>;
 
-/// Lets those in whom the API server knows and allows what they want.
+/// Authenticates and authorizes requests through the API server.
 pub struct Access {
     client: Client,
     turns: Semaphore,
@@ -157,7 +157,7 @@ fn forbidden(user: &str, path: &str) -> String {
     )
 }
 
-/// What to tell when the question itself failed; the details are for our own log.
+/// The answer if the review itself failed; the details are for our own log.
 fn unasked(error: &Error) -> String {
     warn!(error = %chain(error), "cannot ask the API server who may see the metrics");
     let advice = if error.is_denied() {

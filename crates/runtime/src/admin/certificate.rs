@@ -1,4 +1,4 @@
-//! The listener's certificate: made at the start, or read from files and taken up again when they change.
+//! The listener's certificate: made at the start, or read from files and reloaded when they change.
 
 use std::{
     path::{Path, PathBuf},
@@ -111,9 +111,9 @@ impl Current {
         let Source::Files { certificate, key } = &self.source else { return };
         match self.take_up(certificate, key) {
             Ok(false) => {}
-            Ok(true) => info!(file = %certificate.display(), "took up a new serving certificate"),
+            Ok(true) => info!(file = %certificate.display(), "reloaded the serving certificate"),
             Err(error) => {
-                warn!(error = %chain(&error), "cannot take up the new serving certificate, keeping the old one");
+                warn!(error = %chain(&error), "cannot reload the serving certificate, keeping the old one");
             }
         }
     }

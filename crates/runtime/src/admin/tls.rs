@@ -48,7 +48,7 @@ pub enum TlsError {
         known: String,
     },
     /// Nothing is left to speak.
-    #[error("none of the cipher suites asked for is spoken here: {0}")]
+    #[error("none of the requested cipher suites is supported: {0}")]
     NoSuite(String),
     /// The certificate cannot be used.
     #[error(transparent)]
@@ -146,7 +146,7 @@ fn cipher_suites(asked: &[String], provider: &CryptoProvider) -> Result<Vec<Supp
                     chosen.push(*suite);
                 }
             }
-            None if WEAK.contains(&name) => warn!(suite = name, "this cipher suite is too weak to be spoken here"),
+            None if WEAK.contains(&name) => warn!(suite = name, "this cipher suite is too weak and is ignored"),
             None => return Err(TlsError::Suite { name: name.into(), known: known(all) }),
         }
     }

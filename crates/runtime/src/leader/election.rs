@@ -1,7 +1,7 @@
 //! Who may lead, as a state machine without clock and network.
 //!
 //! It is client-go's protocol. A lease is free when nobody holds it, or when its record has not
-//! changed for as long as it says that it lasts, by the clock of whoever looks: the times inside are
+//! changed for as long as it says that it lasts, by the observer's own clock: the times inside are
 //! never compared with anybody's clock. The API server lets only one of two writers through, since
 //! each write carries the version it was decided on.
 
@@ -86,13 +86,13 @@ impl Election {
         (last.holder == self.identity).then_some(free)
     }
 
-    /// Takes in that the record was written. What counts is when it was `sent`: nobody has seen it before.
+    /// Records that the record was written. What counts is when it was `sent`: nobody has seen it before.
     pub(super) fn written(&mut self, record: Record, sent: Moment) {
         self.renewed = (record.holder == self.identity).then_some(sent);
         self.observed = Some((record, sent));
     }
 
-    /// Takes in that we do not lead any more.
+    /// Records that we do not lead any more.
     pub(super) fn resign(&mut self) {
         self.renewed = None;
     }

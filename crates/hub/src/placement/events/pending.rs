@@ -36,7 +36,7 @@ pub(super) struct Pending {
     batches: HashMap<ObjectKey, Batch>,
     /// How many events wait.
     count: usize,
-    /// How many were dropped since somebody was told.
+    /// How many were dropped since the last report.
     dropped: u64,
 }
 

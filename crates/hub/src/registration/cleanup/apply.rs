@@ -24,7 +24,7 @@ pub(crate) struct Applied {
     pub(super) outcome: Outcome,
 }
 
-/// How the deletion stands.
+/// The state of the deletion.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The cluster stays, or all has been said.

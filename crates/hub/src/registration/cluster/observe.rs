@@ -84,7 +84,7 @@ impl ClusterRbac {
 }
 
 /// The phase of a cluster. That it was accepted once shows in its condition and in the rights it has had since it was
-/// created: its agent may remove the condition, and a backup may lack it. ClusterRbac that are older than the cluster are those
+/// created: its agent may remove the condition, and a backup may lack it. RBAC objects that are older than the cluster are those
 /// of another cluster that had its name.
 pub(super) fn phase(cluster: Option<&ManagedCluster>, rights: &ClusterRbac) -> Phase {
     let Some(cluster) = cluster else { return Phase::Gone };
