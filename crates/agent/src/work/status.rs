@@ -259,7 +259,8 @@ pub(super) fn available(manifests: &[ManifestCondition]) -> Option<NewCondition>
     })
 }
 
-fn name(meta: &ManifestResourceMeta) -> String {
+/// A manifest's object for a message: `ConfigMap default/a`.
+pub(super) fn name(meta: &ManifestResourceMeta) -> String {
     let kind = if meta.kind.is_empty() { "manifest" } else { &meta.kind };
     match (meta.namespace.as_str(), meta.name.as_str()) {
         (_, "") => format!("{kind} at place {}", meta.ordinal),

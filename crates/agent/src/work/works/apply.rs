@@ -197,7 +197,7 @@ struct Pruned {
 }
 
 /// Deletes what was recorded and is no longer in the work. While it is not known of every object of the work where it is,
-/// nothing is deleted and everything stays recorded.
+/// nothing is deleted and everything stays recorded, also what is still in the work and cannot be read now.
 async fn prune(
     resources: &Resources,
     applied_work: &AppliedManifestWork,
@@ -205,12 +205,12 @@ async fn prune(
     outcomes: &[Outcome],
 ) -> Pruned {
     let existing = status::existing(outcomes);
+    if outcomes.iter().any(Outcome::is_uncertain) {
+        let kept = not_among(recorded, &existing);
+        return Pruned { kept: [existing, kept].concat(), undeleted: Vec::new(), retry: Retry::AtRegularPass };
+    }
     let obsolete = obsolete(recorded, &existing, outcomes);
     let mut pruned = Pruned { kept: existing, undeleted: Vec::new(), retry: Retry::AtRegularPass };
-    if outcomes.iter().any(Outcome::is_uncertain) {
-        pruned.kept.extend(obsolete);
-        return pruned;
-    }
     let uid = &applied_work.uid().unwrap_or_default();
     let deletions = stream::iter(obsolete).map(|resource| async move {
         info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");
@@ -241,12 +241,23 @@ fn obsolete(
     outcomes: &[Outcome],
 ) -> Vec<AppliedManifestResourceMeta> {
     let ids: HashSet<_> = outcomes.iter().map(|outcome| identifier::of_manifest(&outcome.meta)).collect();
+    let mut obsolete = not_among(recorded, existing);
+    obsolete.retain(|resource| !ids.contains(&identifier::of_recorded(resource)));
+    obsolete
+}
+
+/// What is recorded and is none of the objects that exist, neither by name nor, under another group, by uid.
+fn not_among(
+    recorded: Vec<AppliedManifestResourceMeta>,
+    existing: &[AppliedManifestResourceMeta],
+) -> Vec<AppliedManifestResourceMeta> {
+    let ids: HashSet<_> = existing.iter().map(identifier::of_recorded).collect();
     let uids: HashSet<_> = existing.iter().filter_map(|resource| resource.uid.as_ref()).collect();
-    let is_obsolete = |resource: &AppliedManifestResourceMeta| {
+    let is_other = |resource: &AppliedManifestResourceMeta| {
         let is_same_object = resource.uid.as_ref().is_some_and(|uid| uids.contains(uid));
         !ids.contains(&identifier::of_recorded(resource)) && !is_same_object
     };
-    recorded.into_iter().filter(is_obsolete).collect()
+    recorded.into_iter().filter(is_other).collect()
 }
 
 #[cfg(test)]

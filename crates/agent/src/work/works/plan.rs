@@ -14,8 +14,9 @@ use ocm_runtime::{
 };
 
 use super::{
-    super::{identifier, ownership, refusal, status},
+    super::{identifier, ownership, refusal, resources::ApplyError, retry::Retry, status},
     Observed,
+    resolve::ResolvedManifest,
 };
 
 /// What to do about a work.
@@ -107,7 +108,13 @@ fn plan_deletion(observed: &Observed) -> Plan {
         // Said before anything is deleted. If it cannot be written, nothing is deleted.
         return Plan::SetCondition { condition: status::deleting(&[]), requeue: Requeue::After(Duration::ZERO) };
     }
-    Plan::Delete { applied_work: Box::new(applied_work.as_ref().clone()), release: to_release(observed) }
+    match to_release(observed) {
+        Ok(release) => Plan::Delete { applied_work: Box::new(applied_work.as_ref().clone()), release },
+        Err(failures) => {
+            let requeue = Retry::BackOff.requeue(&observed.settings);
+            Plan::SetCondition { condition: status::deleting(&failures), requeue }
+        }
+    }
 }
 
 /// Writes only when something went wrong, or no longer does.
@@ -117,16 +124,29 @@ fn while_record_is_deleted(observed: &Observed, condition: impl FnOnce(&[String]
 }
 
 /// The objects that stay when the work is deleted. What was applied may not be recorded yet, so all objects of the spec
-/// count as well.
-fn to_release(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+/// count as well. Fails while it is not known which object a manifest is: it would be deleted with the record.
+fn to_release(observed: &Observed) -> Result<Vec<AppliedManifestResourceMeta>, Vec<String>> {
     if ownership::is_owned(observed.work.spec.delete_option.as_ref()) {
-        return Vec::new();
+        return Ok(Vec::new());
+    }
+    let failures: Vec<_> = observed.manifests.iter().filter_map(unmapped).collect();
+    if !failures.is_empty() {
+        return Err(failures);
     }
     let of_spec = observed.manifests.iter().filter(|manifest| manifest.target.is_ok());
     let of_spec = of_spec.map(|manifest| identifier::recorded(&manifest.meta, None));
     let mut seen = HashSet::new();
     let all = recorded(observed.applied_work.as_deref()).into_iter().chain(of_spec);
-    all.filter(|resource| seen.insert(identifier::of_recorded(resource))).collect()
+    Ok(all.filter(|resource| seen.insert(identifier::of_recorded(resource))).collect())
+}
+
+/// Why the resource of a manifest's kind could not be looked up. What is invalid was never applied, and of a kind that the
+/// cluster does not serve there are no objects.
+fn unmapped(manifest: &ResolvedManifest) -> Option<String> {
+    match &manifest.target {
+        Err(error @ ApplyError::Request(_)) => Some(format!("{}: {}", status::name(&manifest.meta), error.explain())),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -110,15 +110,61 @@ async fn what_was_applied_is_recorded_and_nothing_deleted_while_a_kind_is_not_kn
 }
 
 #[tokio::test]
-async fn a_record_is_not_deleted_before_all_that_is_to_stay_is_released() {
+async fn what_is_recorded_stays_recorded_while_an_object_of_the_work_cannot_be_read() {
+    let resources =
+        [recorded("", "configmaps", "a", "1"), recorded("", "configmaps", "b", "2"), recorded("", "secrets", "s", "3")];
+    // The second object can neither be applied nor read.
+    let answers = vec![kinds(), object("a", "1"), forbidden(), forbidden()];
+    let (report, _, managed) = pass_with(work(), &resources, answers).await;
+    let Report::Pass(pass) = report else { panic!("{report:?}") };
+    assert!(matches!(pass.outcomes[1].object, ObjectState::Unknown(_)), "{:?}", pass.outcomes[1].object);
+    assert_eq!(pass.resources, resources);
+    assert!(!managed.asked().iter().any(|asked| asked.starts_with("DELETE")), "{:?}", managed.asked());
+}
+
+#[tokio::test]
+async fn nothing_is_released_or_deleted_while_the_kind_of_an_object_that_is_to_stay_cannot_be_looked_up() {
+    let resources = [recorded("", "configmaps", "a", "1")];
+    let unavailable = (503, json!({"kind": "Status", "status": "Failure", "code": 503, "message": "not ready"}));
+    // Only the second manifest cannot be mapped.
+    let mut work = orphaning();
+    work["spec"]["workload"]["manifests"][1] =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
+    let (report, _, managed) = pass_with(work, &resources, vec![kinds(), unavailable]).await;
+    let Report::Condition { condition, requeue } = report else { panic!("{report:?}") };
+    assert_eq!((condition.type_, condition.status), ("Deleting", "True"));
+    assert!(condition.message.contains("Thing t: "), "{}", condition.message);
+    assert!(matches!(requeue, Requeue::BackOffWithin(_)));
+    assert!(managed.asked().iter().all(|asked| asked.starts_with("GET /api")), "{:?}", managed.asked());
+    assert_eq!(managed.asked().len(), 2, "only kinds are looked up: {:?}", managed.asked());
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_does_not_hold_up_a_deletion_that_orphans() {
+    let mut work = orphaning();
+    work["spec"]["workload"]["manifests"][1] =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
+    let deleted = (200, json!({"kind": "Status", "status": "Success"}));
+    let (report, _, managed) = pass_with(work, &[], vec![kinds(), not_found(), not_found(), deleted]).await;
+    assert!(matches!(report, Report::Nothing), "{report:?}");
+    assert!(managed.asked().last().unwrap().starts_with("DELETE"), "{:?}", managed.asked());
+}
+
+/// A work that is being deleted, which its status says, and whose objects are to stay.
+fn orphaning() -> Value {
     let mut work = work();
     work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     work["spec"]["deleteOption"] = json!({"propagationPolicy": "Orphan"});
     work["status"]["conditions"] = json!([{"type": "Deleting", "status": "True", "reason": "x", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    work
+}
+
+#[tokio::test]
+async fn a_record_is_not_deleted_before_all_that_is_to_stay_is_released() {
     let resources = [recorded("", "configmaps", "a", "1")];
     let answers = vec![kinds(), object("a", "1"), not_found(), forbidden()];
-    let (report, _, managed) = pass_with(work, &resources, answers).await;
+    let (report, _, managed) = pass_with(orphaning(), &resources, answers).await;
     let Report::Condition { condition, requeue } = report else { panic!("{report:?}") };
     assert_eq!((condition.type_, condition.status), ("Deleting", "True"));
     assert!(condition.message.contains("configmaps ns/a: "), "{}", condition.message);
