@@ -1,7 +1,8 @@
 //! Deletes the objects of an AppliedManifestWork that is being deleted, then removes its finalizer.
 //!
 //! What others have taken over, what was orphaned, and what is another object under the old name
-//! stays. Only records that carry this agent's id are touched.
+//! stays. Only records that carry this agent's id are touched;
+//! those of deleted works get it first, see `works`.
 
 use std::{sync::Arc, time::Duration};
 

@@ -8,7 +8,7 @@ use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork, ResourceIdentifier},
 };
-use ocm_runtime::{Classified as _, Error, Requeue, Result, conditions::NewCondition, write};
+use ocm_runtime::{Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
 use tracing::{info, warn};
 
 use super::{
@@ -31,6 +31,8 @@ const AT_A_TIME: usize = 8;
 #[derive(Debug)]
 pub(in crate::work) enum Report {
     Nothing,
+    /// Nothing; the next step follows at once.
+    Continue,
     /// A condition of the work, and nothing else.
     Condition {
         condition: NewCondition,
@@ -62,11 +64,28 @@ pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -
         Plan::Nothing => Ok(Report::Nothing),
         Plan::SetCondition { condition, requeue } => Ok(Report::Condition { condition, requeue }),
         Plan::Apply(plan) => pass(controller, observed, *plan).await,
+        Plan::Adopt(applied_work) => adopt(controller, &applied_work).await,
         Plan::Delete { applied_work, release } => delete(controller, &applied_work, release).await,
         Plan::RemoveFinalizer => {
             write::remove_finalizer(&controller.works(), observed.work.as_ref(), finalizers::MANIFEST_WORK).await?;
             Ok(Report::Nothing)
         }
+    }
+}
+
+/// Gives the record the id of this agent.
+async fn adopt(controller: &Works, applied_work: &AppliedManifestWork) -> Result<Report> {
+    let mut new = applied_work.clone();
+    new.spec.agent_id.clone_from(&controller.shared.settings.agent_id);
+    match found(write::patch(&controller.applied_works(), applied_work, &new).await) {
+        Ok(patched) => {
+            if let Some(patched) = patched.flatten() {
+                info!(former = applied_work.spec.agent_id, "the record of the deleted work had another id, adopted it");
+                controller.shared.applied_works.record_write(patched);
+            }
+            Ok(Report::Continue)
+        }
+        Err(error) => denied(controller, error, |cause| status::deleting(&[cause])),
     }
 }
 

@@ -28,6 +28,8 @@ pub(in crate::work) enum Plan {
     SetCondition { condition: NewCondition, requeue: Requeue },
     /// Apply it.
     Apply(Box<ApplyPlan>),
+    /// The record of a deleted work carries an id that is not known here: give it ours, so that its deletion is finished.
+    Adopt(Box<AppliedManifestWork>),
     /// Delete the record, which deletes the objects. `release` are objects that are to stay.
     Delete { applied_work: Box<AppliedManifestWork>, release: Vec<AppliedManifestResourceMeta> },
     /// All objects are gone: remove the finalizer of the work.
@@ -97,6 +99,11 @@ fn plan_deletion(observed: &Observed) -> Plan {
         return Plan::Nothing;
     }
     let Some(applied_work) = &observed.applied_work else { return Plan::RemoveFinalizer };
+    if !observed.settings.owns(applied_work) {
+        // Its name says that it is of this work. The agent may have lost its id with its secret, and records with another id
+        // are never finalized, while those of live works get the present id with the next pass.
+        return Plan::Adopt(Box::new(applied_work.as_ref().clone()));
+    }
     if is_deleting(applied_work.as_ref()) {
         return while_record_is_deleted(observed, status::deleting);
     }

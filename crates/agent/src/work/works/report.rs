@@ -1,5 +1,7 @@
 //! Writing the status of a work, and its record.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use ocm_api::work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork};
 use ocm_runtime::{Requeue, Result, conditions, error::found, write};
@@ -13,6 +15,7 @@ use super::{
 pub(super) async fn report(controller: &Works, observed: &Observed, report: Report, now: Timestamp) -> Result<Requeue> {
     match report {
         Report::Nothing => Ok(Requeue::OnChange),
+        Report::Continue => Ok(Requeue::After(Duration::ZERO)),
         Report::Condition { condition, requeue } => {
             let mut new = observed.work.as_ref().clone();
             let generation = new.metadata.generation;

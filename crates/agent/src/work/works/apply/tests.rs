@@ -1,9 +1,10 @@
+use ocm_runtime::Controller as _;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     testing::{Mock, not_found},
-    work::{ownership, testing},
+    work::{finalizer::Finalizer, ownership, testing},
 };
 
 fn work() -> Value {
@@ -170,6 +171,37 @@ async fn a_record_is_not_deleted_before_all_that_is_to_stay_is_released() {
     assert!(condition.message.contains("configmaps ns/a: "), "{}", condition.message);
     assert!(matches!(requeue, Requeue::BackOffWithin(_)));
     assert!(!managed.asked().iter().any(|asked| asked.starts_with("DELETE")), "{:?}", managed.asked());
+}
+
+#[tokio::test]
+async fn the_record_of_a_deleted_work_with_a_lost_id_is_adopted_and_then_finalized() {
+    let mut work = work();
+    work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut stranded = record(&[recorded("", "configmaps", "a", "1")]);
+    stranded["spec"]["agentID"] = json!("old");
+    stranded["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut patched = stranded.clone();
+    patched["spec"]["agentID"] = json!(testing::AGENT);
+    patched["metadata"]["resourceVersion"] = json!("2");
+
+    let hub = Mock::default().listing(testing::WORKS, &json!([work]));
+    let managed = Mock::answering(vec![(200, patched)]).listing(testing::RECORDS, &json!([stranded]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let finalizer = Finalizer::new(controller.shared.clone());
+    let name = stranded["metadata"]["name"].as_str().unwrap().to_owned();
+    assert!(finalizer.observe(&name).await.unwrap().is_none(), "another id is not touched");
+
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    let report = apply(&controller, &observed, super::super::plan::plan(&observed)).await.unwrap();
+    assert_eq!(managed.asked(), [format!("PATCH {}/{name}", testing::RECORDS)]);
+    let guarded = json!({"metadata": {"uid": "ours", "resourceVersion": "1"}, "spec": {"agentID": testing::AGENT}});
+    assert_eq!(managed.bodies(), [guarded]);
+    let requeue = controller.report(&observed, report, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    assert_eq!(requeue, Requeue::After(std::time::Duration::ZERO));
+
+    assert!(finalizer.observe(&name).await.unwrap().is_some(), "the finalizer controller does the rest");
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    assert!(matches!(super::super::plan::plan(&observed), Plan::Nothing), "it is waited for");
 }
 
 #[tokio::test]

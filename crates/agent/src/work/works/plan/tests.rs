@@ -55,7 +55,7 @@ fn with(mut value: Value, more: Value) -> Value {
 fn applied() -> Value {
     json!({
         "metadata": {"name": "h-w", "uid": "1"},
-        "spec": {"hubHash": "h", "manifestWorkName": "w"},
+        "spec": {"hubHash": "h", "agentID": "agent1", "manifestWorkName": "w"},
         "status": {"appliedResources": [{"resource": "configmaps", "version": "v1", "name": "a", "namespace": "b"}]}
     })
 }
@@ -75,7 +75,8 @@ fn a_new_work_gets_a_record_with_its_labels_and_a_finalizer() {
 
 #[test]
 fn a_record_keeps_its_labels_and_follows_the_agents_id() {
-    let observed = observed(json!({"metadata": {"labels": {"new": "1"}}}), Some(applied()));
+    let record = with(applied(), json!({"spec": {"agentID": "old"}}));
+    let observed = observed(json!({"metadata": {"labels": {"new": "1"}}}), Some(record));
     let Plan::Apply(plan) = plan(&observed) else { panic!("not applied") };
     assert_eq!(plan.applied_work.metadata.labels, None);
     assert_eq!(plan.applied_work.spec.agent_id, "agent1");
@@ -141,6 +142,21 @@ fn a_deleted_work_waits_for_its_record_and_says_what_cannot_be_deleted() {
     assert_eq!((deleting.type_, deleting.status), ("Deleting", "True"));
     assert!(deleting.message.ends_with("secrets ns/a: forbidden"), "{}", deleting.message);
     assert!(matches!(plan(&observed(announced(), None)), Plan::RemoveFinalizer));
+}
+
+#[test]
+fn the_record_of_a_deleted_work_is_adopted_before_it_is_deleted_or_waited_for() {
+    let old = json!({"spec": {"agentID": "old"}});
+    for record in [applied(), record_being_deleted().unwrap()] {
+        let record = with(record, old.clone());
+        for work in [deleted(), announced()] {
+            let Plan::Adopt(adopted) = plan(&observed(work, Some(record.clone()))) else { panic!("not adopted") };
+            assert_eq!(adopted.spec.agent_id, "old", "it is patched as it was read");
+        }
+        let held_by_another =
+            json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["other"]}});
+        assert!(matches!(plan(&observed(held_by_another, Some(record))), Plan::Nothing));
+    }
 }
 
 #[test]
