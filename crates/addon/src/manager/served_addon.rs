@@ -27,12 +27,12 @@ impl fmt::Debug for ServedAddon {
 }
 
 impl ServedAddon {
-    pub(crate) fn new(agent: Arc<dyn DynAgentAddon>, options: AgentAddonOptions, watches: &Informers) -> Self {
+    pub(crate) fn new(agent: Arc<dyn DynAgentAddon>, options: AgentAddonOptions, informers: &Informers) -> Self {
         let labelled = || WatchFilter::labelled(format!("{}={}", labels::ADDON_NAME, options.name));
         Self {
-            addons: watches.all(WatchFilter::named(&options.name)),
-            works: watches.all(labelled()),
-            requests: watches.all(labelled()),
+            addons: informers.all(WatchFilter::named(&options.name)),
+            works: informers.all(labelled()),
+            requests: informers.all(labelled()),
             agent,
             options,
         }

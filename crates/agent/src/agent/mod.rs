@@ -138,15 +138,15 @@ async fn run_registration(
     managed: &Endpoint,
     config: AgentConfig,
 ) -> Result<(), AgentError> {
-    let watches = Informers::new(management.client(USER_AGENT)?, context.clone());
+    let informers = Informers::new(management.client(USER_AGENT)?, context.clone());
     let dir = HubDir::new(&config.hub_kubeconfig_dir);
     tokio::select! {
-        written = write_files_first(management, &watches, &dir, &config) => written?,
+        written = write_files_first(management, &informers, &dir, &config) => written?,
         () = context.ended() => return Ok(()),
     }
     let names = names::complete(&config)?;
     let span = info_span!("agent", cluster = names.cluster, agent = names.agent);
-    let agent = span.in_scope(|| Agent::new(context, managed, watches, dir, names, config));
+    let agent = span.in_scope(|| Agent::new(context, managed, informers, dir, names, config));
     agent.serve().instrument(span).await
 }
 
@@ -154,11 +154,11 @@ async fn run_registration(
 /// secret.
 async fn write_files_first(
     management: &Endpoint,
-    watches: &Informers,
+    informers: &Informers,
     dir: &HubDir,
     config: &AgentConfig,
 ) -> Result<(), AgentError> {
-    let secrets = kube::Api::namespaced(watches.client().clone(), &config.namespace);
+    let secrets = kube::Api::namespaced(informers.client().clone(), &config.namespace);
     let mut delays = RETRY.delays();
     loop {
         match write::get(&secrets, &config.hub_kubeconfig_secret).await {

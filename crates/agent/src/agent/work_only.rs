@@ -77,8 +77,8 @@ async fn names_at(config: &AgentConfig, connection: &Connection) -> Result<Names
 }
 
 fn start(context: &Context, hub: &Endpoint, managed: &Endpoint, settings: work::Settings) -> Result<(), AgentError> {
-    let watches = Informers::new(hub.client(USER_AGENT)?, context.clone());
-    work::start(context, &watches, managed, settings)?;
+    let informers = Informers::new(hub.client(USER_AGENT)?, context.clone());
+    work::start(context, &informers, managed, settings)?;
     info!("connected to the hub");
     Ok(())
 }

@@ -146,11 +146,11 @@ struct Shared {
 /// [`ClientError`] when no client can be made for the managed cluster.
 pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: Settings) -> Result<(), ClientError> {
     let client = managed.client(components::WORK_FIELD_MANAGER)?;
-    let watches = Informers::new(client.clone(), context.clone());
+    let informers = Informers::new(client.clone(), context.clone());
     let workers = settings.workers;
     let shared = Shared {
         works: hub.namespaced(&settings.cluster, WatchFilter::all()),
-        applied_works: watches.all(WatchFilter::all()),
+        applied_works: informers.all(WatchFilter::all()),
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
         settings: Arc::new(settings),

@@ -5,11 +5,11 @@ use ocm_runtime::{Cache, Informers, informer::WatchFilter};
 
 pub(crate) use crate::caches::addons;
 
-pub(crate) fn managements(watches: &Informers) -> Cache<ClusterManagementAddOn> {
-    watches.all(WatchFilter::all())
+pub(crate) fn managements(informers: &Informers) -> Cache<ClusterManagementAddOn> {
+    informers.all(WatchFilter::all())
 }
 
 /// The works of add-ons, and no others.
-pub(crate) fn works(watches: &Informers) -> Cache<ManifestWork> {
-    watches.all(WatchFilter::labelled(labels::ADDON_NAME))
+pub(crate) fn works(informers: &Informers) -> Cache<ManifestWork> {
+    informers.all(WatchFilter::labelled(labels::ADDON_NAME))
 }

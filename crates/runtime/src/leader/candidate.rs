@@ -228,8 +228,8 @@ impl LeaseWatch {
     fn new(context: &Context, client: &Client, lock: &Lock) -> Self {
         let context = context.child();
         let freed = Arc::new(Notify::new());
-        let watches = Informers::new(client.clone(), context.clone());
-        let lease = watches.namespaced::<Lease>(&lock.namespace, WatchFilter::named(&lock.name));
+        let informers = Informers::new(client.clone(), context.clone());
+        let lease = informers.namespaced::<Lease>(&lock.namespace, WatchFilter::named(&lock.name));
         let notice = freed.clone();
         lease.subscribe(move |change| {
             let is_free = match change {

@@ -42,12 +42,12 @@ async fn counting_proxy(plane: &'static ControlPlane) -> anyhow::Result<(Config,
     Ok((config, count))
 }
 
-async fn synced(cache: &Cache<ConfigMap>, watches: &Informers) {
+async fn synced(cache: &Cache<ConfigMap>, informers: &Informers) {
     cache.synced().await;
-    watches.all::<Secret>(WatchFilter::all()).synced().await;
-    watches.all::<Service>(WatchFilter::all()).synced().await;
-    watches.all::<Namespace>(WatchFilter::all()).synced().await;
-    watches.all::<ServiceAccount>(WatchFilter::all()).synced().await;
+    informers.all::<Secret>(WatchFilter::all()).synced().await;
+    informers.all::<Service>(WatchFilter::all()).synced().await;
+    informers.all::<Namespace>(WatchFilter::all()).synced().await;
+    informers.all::<ServiceAccount>(WatchFilter::all()).synced().await;
 }
 
 async fn create_config_map(client: &Client, name: &str) -> anyhow::Result<()> {
@@ -62,9 +62,9 @@ async fn watches_and_requests_of_one_identity_share_a_connection() -> anyhow::Re
     let (config, connections) = counting_proxy(fixture::get().managed2).await?;
     let endpoint = Endpoint::new(&config)?;
     let (client, context) = (endpoint.client("test/1")?, Context::new());
-    let watches = Informers::new(client.clone(), context.clone());
-    let cache = watches.all::<ConfigMap>(WatchFilter::all());
-    synced(&cache, &watches).await;
+    let informers = Informers::new(client.clone(), context.clone());
+    let cache = informers.all::<ConfigMap>(WatchFilter::all());
+    synced(&cache, &informers).await;
     let names: Vec<_> = (0..100).map(|_| unique("one-connection")).collect();
     try_join_all(names.iter().map(|name| create_config_map(&client, name))).await?;
     assert_eq!(connections.load(Ordering::SeqCst), 1);

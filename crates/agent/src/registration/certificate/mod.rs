@@ -110,8 +110,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// An informer for one secret.
-pub(crate) fn secret_at(watches: &Informers, key: &ObjectKey) -> Cache<Secret> {
-    watches.namespaced(&key.namespace, WatchFilter::named(&key.name))
+pub(crate) fn secret_at(informers: &Informers, key: &ObjectKey) -> Cache<Secret> {
+    informers.namespaced(&key.namespace, WatchFilter::named(&key.name))
 }
 
 impl Certificate {

@@ -51,8 +51,8 @@ fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint 
 async fn a_watch_that_is_silent_for_too_long_begins_anew_with_a_list() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
-    let watches = Informers::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());
-    let cache = watches.all::<ConfigMap>(WatchFilter::all());
+    let informers = Informers::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());
+    let cache = informers.all::<ConfigMap>(WatchFilter::all());
     cache.synced().await;
     let first = cache.list()[0].metadata.name.clone();
     tokio::time::sleep(Duration::from_secs(130)).await;
@@ -65,8 +65,8 @@ async fn a_server_whose_data_went_back_in_time_is_read_again_within_a_minute() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
     let endpoint = silent_server(lists.clone(), &[9, 5]);
-    let watches = Informers::new(endpoint.client("test").unwrap(), context.clone());
-    let cache = watches.all::<ConfigMap>(WatchFilter::all());
+    let informers = Informers::new(endpoint.client("test").unwrap(), context.clone());
+    let cache = informers.all::<ConfigMap>(WatchFilter::all());
     cache.synced().await;
     assert_eq!(cache.list()[0].metadata.resource_version.as_deref(), Some("9"));
     tokio::time::sleep(Duration::from_secs(59)).await;
@@ -117,9 +117,10 @@ async fn a_watch_that_the_server_ends_in_good_order_resumes_and_one_that_breaks_
 async fn parts_share_the_continuity_check_and_outlive_one_another() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
-    let watches = Informers::new(silent_server(lists.clone(), &[9, 9, 9, 5]).client("test").unwrap(), context.clone());
+    let informers =
+        Informers::new(silent_server(lists.clone(), &[9, 9, 9, 5]).client("test").unwrap(), context.clone());
     let parts: Vec<_> = (0..3).map(|_| context.child()).collect();
-    let part = |context: &Context| watches.part(context.clone()).all::<ConfigMap>(WatchFilter::all());
+    let part = |context: &Context| informers.part(context.clone()).all::<ConfigMap>(WatchFilter::all());
     let caches: Vec<_> = parts.iter().map(part).collect();
     futures::future::join_all(caches.iter().map(Cache::synced)).await;
     assert_eq!(lists.load(Ordering::SeqCst), 3, "each lists for itself");
@@ -169,8 +170,8 @@ async fn a_list_that_fails_each_time_is_tried_later_each_time_and_told_of() {
     let logs = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(move || writer.clone());
     let _guard = tracing::subscriber::set_default(logs.finish());
     let context = Context::new();
-    let watches = Informers::new(forbidding_server(asked.clone()).client("test").unwrap(), context.clone());
-    let cache = watches.all::<ConfigMap>(WatchFilter::all());
+    let informers = Informers::new(forbidding_server(asked.clone()).client("test").unwrap(), context.clone());
+    let cache = informers.all::<ConfigMap>(WatchFilter::all());
     tokio::time::sleep(Duration::from_secs(60)).await;
     context.stop().await;
     assert!(!cache.is_synced());

@@ -74,10 +74,10 @@ fn without_addons(answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
 fn agent(addons: &Value, answers: Vec<(u16, Value)>) -> (Mock, Registrations) {
     let mock = Mock::answering(answers).listing(ADDONS, addons).listing(REQUESTS, &json!([]));
     let context = Context::new();
-    let watches = Informers::new(mock.client(), context.clone());
-    let requests = Requests::of(&watches, "cluster1");
-    let hosts = HostClusters { managed: watches.clone(), management: watches.clone() };
-    let addons = watches.namespaced("cluster1", ocm_runtime::informer::WatchFilter::all());
+    let informers = Informers::new(mock.client(), context.clone());
+    let requests = Requests::of(&informers, "cluster1");
+    let hosts = HostClusters { managed: informers.clone(), management: informers.clone() };
+    let addons = informers.namespaced("cluster1", ocm_runtime::informer::WatchFilter::all());
     let registrations = Registrations::new(&context, requests, addons, hosts, Arc::new(settings()));
     (mock, registrations)
 }
