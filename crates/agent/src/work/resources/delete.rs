@@ -9,8 +9,9 @@ use kube::{
     core::ObjectMeta,
 };
 use ocm_api::work::v1::AppliedManifestResourceMeta;
-use ocm_runtime::{Error, Result, ResultExt as _, error::found};
+use ocm_runtime::{Class, Classified as _, Error, Result, ResultExt as _, error::found};
 use serde_json::json;
+use tracing::warn;
 
 use super::{Resources, explain};
 use crate::work::{
@@ -100,6 +101,26 @@ impl Resources {
         match found(deleted.while_trying_to("delete", || describe(recorded)))? {
             Some(Either::Left(_)) => Ok(Deletion::Pending),
             Some(Either::Right(_)) | None => Ok(Deletion::Done),
+        }
+    }
+
+    /// The entry of a record for an object that it does not list; `None` if the object does not belong to it. An object that
+    /// cannot be read now is listed, so that its deletion is retried; one that this agent may not read is not, since it
+    /// would block the deletion for ever.
+    pub(in crate::work) async fn owned(
+        &self,
+        resource: AppliedManifestResourceMeta,
+        owner_uid: &str,
+    ) -> Option<AppliedManifestResourceMeta> {
+        match self.metadata_of(&resource).await {
+            Ok(Some(existing)) if step(&existing, None, owner_uid) == Step::Forget => None,
+            Ok(Some(existing)) => Some(AppliedManifestResourceMeta { uid: existing.uid, ..resource }),
+            Ok(None) => None,
+            Err(error) if error.code() == Some(403) || error.class() == Class::Refused => {
+                warn!(cause = failure(&resource, &error), "deleting the work although this object cannot be read");
+                None
+            }
+            Err(_) => Some(resource),
         }
     }
 

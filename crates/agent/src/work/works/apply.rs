@@ -8,7 +8,7 @@ use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork, ResourceIdentifier},
 };
-use ocm_runtime::{Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
+use ocm_runtime::{Class, Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
 use tracing::{info, warn};
 
 use super::{
@@ -20,7 +20,8 @@ use super::{
         status::{self, ApplyResult, ObjectState, Outcome},
     },
     Observed, Plan, Works,
-    plan::ApplyPlan,
+    plan::{self, ApplyPlan, DeletePlan},
+    report,
     resolve::{ResolvedManifest, Target},
 };
 
@@ -40,6 +41,12 @@ pub(in crate::work) enum Report {
     },
     /// The objects were applied as far as possible.
     Pass(Box<Pass>),
+}
+
+impl From<(NewCondition, Requeue)> for Report {
+    fn from((condition, requeue): (NewCondition, Requeue)) -> Self {
+        Self::Condition { condition, requeue }
+    }
 }
 
 /// A pass over the objects of a work.
@@ -64,8 +71,8 @@ pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -
         Plan::Nothing => Ok(Report::Nothing),
         Plan::SetCondition { condition, requeue } => Ok(Report::Condition { condition, requeue }),
         Plan::Apply(plan) => pass(controller, observed, *plan).await,
-        Plan::Adopt(applied_work) => adopt(controller, &applied_work).await,
-        Plan::Delete { applied_work, release } => delete(controller, &applied_work, release).await,
+        Plan::Adopt(applied_work) => adopt(controller, observed, &applied_work).await,
+        Plan::Delete(plan) => delete(controller, observed, *plan).await,
         Plan::RemoveFinalizer => {
             write::remove_finalizer(&controller.works(), observed.work.as_ref(), finalizers::MANIFEST_WORK).await?;
             Ok(Report::Nothing)
@@ -74,40 +81,78 @@ pub(super) async fn apply(controller: &Works, observed: &Observed, plan: Plan) -
 }
 
 /// Gives the record the id of this agent.
-async fn adopt(controller: &Works, applied_work: &AppliedManifestWork) -> Result<Report> {
+async fn adopt(controller: &Works, observed: &Observed, applied_work: &AppliedManifestWork) -> Result<Report> {
     let mut new = applied_work.clone();
     new.spec.agent_id.clone_from(&controller.shared.settings.agent_id);
     match found(write::patch(&controller.applied_works(), applied_work, &new).await) {
-        Ok(patched) => {
-            if let Some(patched) = patched.flatten() {
-                info!(former = applied_work.spec.agent_id, "the record of the deleted work had another id, adopted it");
-                controller.shared.applied_works.record_write(patched);
-            }
+        Ok(Some(Some(patched))) => {
+            info!(former = applied_work.spec.agent_id, "the record of the work had another id, adopted it");
+            controller.shared.applied_works.record_write(patched);
             Ok(Report::Continue)
         }
-        Err(error) => denied(controller, error, |cause| status::deleting(&[cause])),
+        // The informer will deliver that it is gone.
+        Ok(_) => Ok(Report::Nothing),
+        Err(error) if write::is_deleting(observed.work.as_ref()) => {
+            denied(controller, error, not_deleted).map(Report::from)
+        }
+        Err(error) => denied(controller, error, status::refused).map(Report::from),
     }
 }
 
-/// Releases the objects that stay, then deletes the record.
-async fn delete(
-    controller: &Works,
-    applied_work: &AppliedManifestWork,
-    release: Vec<AppliedManifestResourceMeta>,
-) -> Result<Report> {
-    let (resources, uid) = (&controller.shared.resources, &applied_work.uid().unwrap_or_default());
-    let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uid).await });
-    let failures: Vec<_> = releases.buffered(AT_A_TIME).filter_map(|released| async { released.err() }).collect().await;
+/// Deletes the record, after it lists all that is to be deleted, and after what is to stay is released.
+async fn delete(controller: &Works, observed: &Observed, plan: DeletePlan) -> Result<Report> {
+    for cause in observed.manifests.iter().filter_map(plan::unmapped) {
+        warn!(cause, "deleting the work although the kind of this object cannot be looked up");
+    }
+    let DeletePlan { applied_work, release, unrecorded } = plan;
+    let failures = release_all(controller, &applied_work, release).await;
     if !failures.is_empty() {
         warn!(?failures, "the owner reference could not be removed from all objects that stay, retrying");
         let condition = status::deleting(&failures);
         return Ok(Report::Condition { condition, requeue: Retry::BackOff.requeue(&controller.shared.settings) });
     }
-    info!("the work was deleted, deleting what it applied");
-    match write::delete(&controller.applied_works(), applied_work).await {
-        Ok(()) => Ok(Report::Nothing),
-        Err(error) => denied(controller, error, |cause| status::deleting(&[cause])),
+    if let Err(error) = record_rest(controller, &applied_work, unrecorded).await {
+        return denied(controller, error, not_deleted).map(Report::from);
     }
+    info!("the work was deleted, deleting what it applied");
+    match write::delete(&controller.applied_works(), &applied_work).await {
+        Ok(()) => Ok(Report::Nothing),
+        Err(error) => denied(controller, error, not_deleted).map(Report::from),
+    }
+}
+
+fn not_deleted(cause: String) -> NewCondition {
+    status::deleting(&[cause])
+}
+
+/// Releases objects from their record; returns why some could not be.
+async fn release_all(
+    controller: &Works,
+    applied_work: &AppliedManifestWork,
+    release: Vec<AppliedManifestResourceMeta>,
+) -> Vec<String> {
+    let (resources, uid) = (&controller.shared.resources, &applied_work.uid().unwrap_or_default());
+    let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uid).await });
+    releases.buffered(AT_A_TIME).filter_map(|released| async { released.err() }).collect().await
+}
+
+/// Adds the objects to the record that it owns and does not list. The record of a deleted work is the only list of what is
+/// to be deleted.
+async fn record_rest(
+    controller: &Works,
+    applied_work: &AppliedManifestWork,
+    unrecorded: Vec<AppliedManifestResourceMeta>,
+) -> Result<()> {
+    let (resources, uid) = (&controller.shared.resources, &applied_work.uid().unwrap_or_default());
+    let owned = stream::iter(unrecorded).map(|resource| async move { resources.owned(resource, uid).await });
+    let owned: Vec<_> = owned.buffered(AT_A_TIME).filter_map(|owned| async { owned }).collect().await;
+    if owned.is_empty() {
+        return Ok(());
+    }
+    info!(objects = owned.len(), "the record does not list all objects of the deleted work, adding them");
+    let mut new = applied_work.clone();
+    new.status.get_or_insert_default().applied_resources.extend(owned);
+    report::patch_record(controller, applied_work, &new).await
 }
 
 async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Result<Report> {
@@ -117,7 +162,7 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     let work = added.unwrap_or_else(|| work.clone());
     let applied_work = match ensure_record(controller, observed, plan.applied_work).await {
         Ok(applied_work) => applied_work,
-        Err(error) => return denied(controller, error, status::refused),
+        Err(error) => return denied(controller, error, status::refused).map(Report::from),
     };
     let resources = &controller.shared.resources;
     let known = plan.recorded.iter().map(identifier::of_recorded).collect();
@@ -133,15 +178,20 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
 }
 
 /// Reports that the managed cluster denies writing the record. Other errors are the driver's to retry.
-fn denied(controller: &Works, error: Error, condition: impl FnOnce(String) -> NewCondition) -> Result<Report> {
+pub(super) fn denied(
+    controller: &Works,
+    error: Error,
+    condition: impl FnOnce(String) -> NewCondition,
+) -> Result<(NewCondition, Requeue)> {
     let is_denied = matches!(error.code(), Some(400 | 403 | 404 | 405 | 413 | 422));
-    if !is_denied {
+    // What was to be patched and is gone is a conflict.
+    if !is_denied || error.class() == Class::Conflict {
         return Err(error);
     }
     let cause = explain(&error);
     warn!(cause, "the managed cluster denies writing the AppliedManifestWork, retrying");
     let requeue = Retry::after(error.class()).requeue(&controller.shared.settings);
-    Ok(Report::Condition { condition: condition(cause), requeue })
+    Ok((condition(cause), requeue))
 }
 
 async fn ensure_record(

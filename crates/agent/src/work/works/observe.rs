@@ -9,7 +9,7 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
 
 use super::{
-    super::{Settings, ownership},
+    super::Settings,
     Works,
     resolve::{ResolvedManifest, resolve},
 };
@@ -56,12 +56,9 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
     Ok(Some(Observed { work, applied_work, manifests, stuck, settings: shared.settings.clone() }))
 }
 
-/// Whether the work is applied, or deleted in a way that depends on its manifests.
+/// Whether the work is applied, or its record is deleted: which objects that concerns depends on the manifests as well.
 fn needs_manifests(work: &ManifestWork, applied_work: Option<&AppliedManifestWork>) -> bool {
-    if write::is_deleting(work) {
-        applied_work.is_some_and(|record| !write::is_deleting(record))
-            && !ownership::is_owned(work.spec.delete_option.as_ref())
-    } else {
-        !applied_work.is_some_and(write::is_deleting)
-    }
+    let is_record_deleted = applied_work.is_some_and(write::is_deleting);
+    let is_applied = !write::is_deleting(work);
+    !is_record_deleted && (is_applied || applied_work.is_some())
 }

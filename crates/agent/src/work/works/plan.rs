@@ -28,10 +28,10 @@ pub(in crate::work) enum Plan {
     SetCondition { condition: NewCondition, requeue: Requeue },
     /// Apply it.
     Apply(Box<ApplyPlan>),
-    /// The record of a deleted work carries an id that is not known here: give it ours, so that its deletion is finished.
+    /// The record carries an id that is not known here: give it ours, so that its deletion is finished.
     Adopt(Box<AppliedManifestWork>),
-    /// Delete the record, which deletes the objects. `release` are objects that are to stay.
-    Delete { applied_work: Box<AppliedManifestWork>, release: Vec<AppliedManifestResourceMeta> },
+    /// Delete the record, which deletes the objects that it lists.
+    Delete(Box<DeletePlan>),
     /// All objects are gone: remove the finalizer of the work.
     RemoveFinalizer,
 }
@@ -47,13 +47,24 @@ pub(in crate::work) struct ApplyPlan {
     pub recorded: Vec<AppliedManifestResourceMeta>,
 }
 
+/// What deleting the objects of a work takes.
+#[derive(Clone, Debug)]
+pub(in crate::work) struct DeletePlan {
+    /// The record as it is.
+    pub applied_work: AppliedManifestWork,
+    /// Objects that are to stay.
+    pub release: Vec<AppliedManifestResourceMeta>,
+    /// Objects of the spec that the record does not list: they were applied if the record owns them.
+    pub unrecorded: Vec<AppliedManifestResourceMeta>,
+}
+
 pub(super) fn plan(observed: &Observed) -> Plan {
     if is_deleting(observed.work.as_ref()) {
         return plan_deletion(observed);
     }
-    if observed.applied_work.as_deref().is_some_and(is_deleting) {
+    if let Some(applied_work) = observed.applied_work.as_deref().filter(|record| is_deleting(*record)) {
         // Somebody deletes the record: apply again when it is gone.
-        return while_record_is_deleted(observed, status::blocked);
+        return while_record_is_deleted(observed, applied_work, status::blocked);
     }
     match refusal::reason(&observed.work.spec) {
         Some(reason) => Plan::SetCondition { condition: status::refused(reason), requeue: Requeue::OnChange },
@@ -98,14 +109,9 @@ fn plan_deletion(observed: &Observed) -> Plan {
     if !has_finalizer(work, finalizers::MANIFEST_WORK) {
         return Plan::Nothing;
     }
-    let Some(applied_work) = &observed.applied_work else { return Plan::RemoveFinalizer };
-    if !observed.settings.owns(applied_work) {
-        // Its name says that it is of this work. The agent may have lost its id with its secret, and records with another id
-        // are never finalized, while those of live works get the present id with the next pass.
-        return Plan::Adopt(Box::new(applied_work.as_ref().clone()));
-    }
-    if is_deleting(applied_work.as_ref()) {
-        return while_record_is_deleted(observed, status::deleting);
+    let Some(applied_work) = observed.applied_work.as_deref() else { return Plan::RemoveFinalizer };
+    if is_deleting(applied_work) || !observed.settings.owns(applied_work) {
+        return while_record_is_deleted(observed, applied_work, status::deleting);
     }
     if let Some(field) = work.spec.delete_option.as_ref().and_then(refusal::unsupported_delete_option) {
         return Plan::SetCondition { condition: status::held(&field), requeue: Requeue::OnChange };
@@ -116,7 +122,11 @@ fn plan_deletion(observed: &Observed) -> Plan {
         return Plan::SetCondition { condition: status::deleting(&[]), requeue: Requeue::After(Duration::ZERO) };
     }
     match to_release(observed) {
-        Ok(release) => Plan::Delete { applied_work: Box::new(applied_work.as_ref().clone()), release },
+        Ok(release) => Plan::Delete(Box::new(DeletePlan {
+            applied_work: applied_work.clone(),
+            release,
+            unrecorded: unrecorded(observed),
+        })),
         Err(failures) => {
             let requeue = Retry::BackOff.requeue(&observed.settings);
             Plan::SetCondition { condition: status::deleting(&failures), requeue }
@@ -124,8 +134,17 @@ fn plan_deletion(observed: &Observed) -> Plan {
     }
 }
 
-/// Writes only when something went wrong, or no longer does.
-fn while_record_is_deleted(observed: &Observed, condition: impl FnOnce(&[String]) -> NewCondition) -> Plan {
+/// Writes only when something went wrong, or no longer does. A record with another id is adopted: its name says that it is
+/// of this work, the agent may have lost its id with its secret, and a record with another id is never finalized. (That of
+/// a live work gets the present id with the next pass.)
+fn while_record_is_deleted(
+    observed: &Observed,
+    applied_work: &AppliedManifestWork,
+    condition: impl FnOnce(&[String]) -> NewCondition,
+) -> Plan {
+    if !observed.settings.owns(applied_work) {
+        return Plan::Adopt(Box::new(applied_work.clone()));
+    }
     let Some(failures) = &observed.stuck else { return Plan::Nothing };
     Plan::SetCondition { condition: condition(failures), requeue: Requeue::OnChange }
 }
@@ -140,16 +159,29 @@ fn to_release(observed: &Observed) -> Result<Vec<AppliedManifestResourceMeta>, V
     if !failures.is_empty() {
         return Err(failures);
     }
-    let of_spec = observed.manifests.iter().filter(|manifest| manifest.target.is_ok());
-    let of_spec = of_spec.map(|manifest| identifier::recorded(&manifest.meta, None));
-    let mut seen = HashSet::new();
-    let all = recorded(observed.applied_work.as_deref()).into_iter().chain(of_spec);
-    Ok(all.filter(|resource| seen.insert(identifier::of_recorded(resource))).collect())
+    Ok([recorded(observed.applied_work.as_deref()), not_recorded(observed)].concat())
+}
+
+/// The objects of the spec that are to be deleted with the work and are not recorded: the agent may have been stopped
+/// after it applied them.
+fn unrecorded(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+    match ownership::is_owned(observed.work.spec.delete_option.as_ref()) {
+        true => not_recorded(observed),
+        false => Vec::new(),
+    }
+}
+
+fn not_recorded(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+    let recorded = recorded(observed.applied_work.as_deref());
+    let recorded: HashSet<_> = recorded.iter().map(identifier::of_recorded).collect();
+    let of_spec = observed.manifests.iter().filter(|manifest| manifest.can_be_applied());
+    let of_spec = of_spec.filter(|manifest| !recorded.contains(&manifest.identifier()));
+    of_spec.map(|manifest| identifier::recorded(&manifest.meta, None)).collect()
 }
 
 /// Why the resource of a manifest's kind could not be looked up. What is invalid was never applied, and of a kind that the
 /// cluster does not serve there are no objects.
-fn unmapped(manifest: &ResolvedManifest) -> Option<String> {
+pub(super) fn unmapped(manifest: &ResolvedManifest) -> Option<String> {
     match &manifest.target {
         Err(error @ ApplyError::Request(_)) => Some(format!("{}: {}", status::name(&manifest.meta), error.explain())),
         _ => None,

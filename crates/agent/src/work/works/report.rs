@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_api::work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork};
-use ocm_runtime::{Requeue, Result, conditions, error::found, write};
+use ocm_runtime::{
+    Requeue, Result,
+    conditions::{self, NewCondition},
+    error::found,
+    write,
+};
 
 use super::{
     super::status,
     Observed, Works,
-    apply::{Pass, Report},
+    apply::{self, Pass, Report},
 };
 
 pub(super) async fn report(controller: &Works, observed: &Observed, report: Report, now: Timestamp) -> Result<Requeue> {
@@ -17,23 +22,30 @@ pub(super) async fn report(controller: &Works, observed: &Observed, report: Repo
         Report::Nothing => Ok(Requeue::OnChange),
         Report::Continue => Ok(Requeue::After(Duration::ZERO)),
         Report::Condition { condition, requeue } => {
-            let mut new = observed.work.as_ref().clone();
-            let generation = new.metadata.generation;
-            conditions::set(&mut new.status.get_or_insert_default().conditions, condition, generation, now);
-            patch_work(controller, &observed.work, &new).await?;
-            Ok(requeue)
+            let new = with_condition(&observed.work, condition, now);
+            patch_work(controller, &observed.work, &new, requeue).await
         }
         Report::Pass(pass) => report_pass(controller, &pass, now).await,
     }
 }
 
+/// The record comes first: what the hub says is applied is recorded, even if the agent is stopped between the two.
 async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<Requeue> {
-    let (work, record) = (with_status(pass, now), recorded(pass));
-    let (on_hub, on_cluster) =
-        tokio::join!(patch_work(controller, &pass.work, &work), patch_record(controller, &pass.applied_work, &record));
-    on_hub?;
-    on_cluster?;
-    Ok(pass.retry.requeue(&controller.shared.settings))
+    let (new, requeue) = match patch_record(controller, &pass.applied_work, &recorded(pass)).await {
+        Ok(()) => (with_status(pass, now), pass.retry.requeue(&controller.shared.settings)),
+        Err(error) => {
+            let (condition, requeue) = apply::denied(controller, error, status::refused)?;
+            (with_condition(&pass.work, condition, now), requeue)
+        }
+    };
+    patch_work(controller, &pass.work, &new, requeue).await
+}
+
+fn with_condition(work: &ManifestWork, condition: NewCondition, now: Timestamp) -> ManifestWork {
+    let mut new = work.clone();
+    let generation = new.metadata.generation;
+    conditions::set(&mut new.status.get_or_insert_default().conditions, condition, generation, now);
+    new
 }
 
 /// The work with the status that follows from a pass.
@@ -65,15 +77,23 @@ fn key(resource: &AppliedManifestResourceMeta) -> [&String; 5] {
     [&resource.group, &resource.version, &resource.resource, &resource.namespace, &resource.name]
 }
 
-async fn patch_work(controller: &Works, old: &ManifestWork, new: &ManifestWork) -> Result<()> {
-    if let Some(Some(patched)) = found(write::patch_status(&controller.works(), old, new).await)? {
+/// Returns when to reconcile the work again: one that is gone only when the informer has delivered that.
+async fn patch_work(controller: &Works, old: &ManifestWork, new: &ManifestWork, requeue: Requeue) -> Result<Requeue> {
+    let Some(patched) = found(write::patch_status(&controller.works(), old, new).await)? else {
+        return Ok(Requeue::OnChange);
+    };
+    if let Some(patched) = patched {
         controller.shared.works.record_write(patched);
     }
-    Ok(())
+    Ok(requeue)
 }
 
-async fn patch_record(controller: &Works, old: &AppliedManifestWork, new: &AppliedManifestWork) -> Result<()> {
-    if let Some(Some(patched)) = found(write::patch_status(&controller.applied_works(), old, new).await)? {
+pub(super) async fn patch_record(
+    controller: &Works,
+    old: &AppliedManifestWork,
+    new: &AppliedManifestWork,
+) -> Result<()> {
+    if let Some(patched) = write::patch_status(&controller.applied_works(), old, new).await? {
         controller.shared.applied_works.record_write(patched);
     }
     Ok(())

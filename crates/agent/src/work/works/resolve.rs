@@ -39,6 +39,12 @@ impl ResolvedManifest {
     pub(super) fn identifier(&self) -> ResourceIdentifier {
         identifier::of_manifest(&self.meta)
     }
+
+    /// Whether the manifest leads to one object.
+    pub(super) fn can_be_applied(&self) -> bool {
+        let has_namespace = |target: &Target| !target.mapping.namespaced || !self.meta.namespace.is_empty();
+        self.target.as_ref().is_ok_and(has_namespace)
+    }
 }
 
 /// Resolves the manifests of a work, in the order of its spec.

@@ -240,3 +240,98 @@ fn an_object_of_the_work_is_not_obsolete_under_another_group_or_while_it_cannot_
     let uids: Vec<_> = obsolete.iter().filter_map(|resource| resource.uid.as_deref()).collect();
     assert_eq!(uids, ["another", "3"]);
 }
+
+/// A work that is being deleted with its objects, which its status says.
+fn deleted_with_objects() -> Value {
+    let mut work = orphaning();
+    work["spec"].as_object_mut().unwrap().remove("deleteOption");
+    work
+}
+
+fn success() -> (u16, Value) {
+    (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+}
+
+#[tokio::test]
+async fn the_record_of_a_deleted_work_lists_what_it_owns_before_it_is_deleted() {
+    let mut patched = record(&[recorded("", "configmaps", "b", "2")]);
+    patched["metadata"]["resourceVersion"] = json!("2");
+    // The first object was applied by somebody else, the second by this work.
+    let mut foreign = object("a", "1");
+    foreign.1["metadata"]["ownerReferences"] = json!([]);
+    let answers = vec![kinds(), foreign, object("b", "2"), (200, patched), success()];
+    let (report, controller, managed) = pass_with(deleted_with_objects(), &[], answers).await;
+    assert!(matches!(report, Report::Nothing), "{report:?}");
+    let asked = managed.asked();
+    assert!(asked[3].starts_with("PATCH") && asked[3].ends_with("/status"), "{asked:?}");
+    assert!(asked[4].starts_with("DELETE") && asked.len() == 5, "{asked:?}");
+    let listed = &managed.bodies()[3]["status"]["appliedResources"];
+    assert_eq!(
+        (listed.as_array().unwrap().len(), &listed[0]["name"], &listed[0]["uid"]),
+        (1, &json!("b"), &json!("2"))
+    );
+    let cached = controller.shared.applied_works.named(&format!("{}-w", crate::work::hub_hash("https://hub"))).unwrap();
+    assert_eq!(cached.metadata.resource_version.as_deref(), Some("2"), "the finalizer controller finds it there");
+}
+
+#[tokio::test]
+async fn a_record_that_lists_everything_is_deleted_without_another_request() {
+    let resources = [recorded("", "configmaps", "a", "1"), recorded("", "configmaps", "b", "2")];
+    let (_, _, managed) = pass_with(deleted_with_objects(), &resources, vec![kinds(), success()]).await;
+    assert_eq!(managed.asked().len(), 2, "{:?}", managed.asked());
+}
+
+#[tokio::test]
+async fn the_record_is_written_before_the_hub_says_that_the_work_is_applied() {
+    let unavailable = (503, json!({"kind": "Status", "status": "Failure", "code": 503, "message": "not ready"}));
+    let answers = vec![kinds(), object("a", "1"), object("b", "2"), unavailable];
+    let hub = Mock::answering(vec![(200, work())]).listing(testing::WORKS, &json!([work()]));
+    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(&[])]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    let report = controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
+    assert!(controller.report(&observed, report, jiff::Timestamp::UNIX_EPOCH).await.is_err());
+    assert!(managed.asked().last().unwrap().starts_with("PATCH"), "{:?}", managed.asked());
+    assert_eq!(hub.asked(), Vec::<String>::new());
+}
+
+/// What the hub says of the work, when the managed cluster answers a pass with this.
+async fn reported(answers: Vec<(u16, Value)>, hub_answer: (u16, Value)) -> (Requeue, Value) {
+    let hub = Mock::answering(vec![hub_answer]).listing(testing::WORKS, &json!([work()]));
+    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(&[])]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    let report = controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
+    let requeue = controller.report(&observed, report, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    (requeue, hub.bodies().remove(0))
+}
+
+#[tokio::test]
+async fn a_status_of_the_record_that_the_managed_cluster_denies_is_reported() {
+    let answers = vec![kinds(), object("a", "1"), object("b", "2"), forbidden()];
+    let (requeue, written) = reported(answers, (200, work())).await;
+    let conditions = &written["status"]["conditions"];
+    assert_eq!((&conditions[0]["type"], &conditions[0]["status"]), (&json!("Applied"), &json!("False")));
+    assert!(matches!(requeue, Requeue::BackOffWithin(_)));
+}
+
+#[tokio::test]
+async fn a_work_that_is_gone_is_observed_again_only_when_the_informer_delivers_that() {
+    let patched = (200, record(&[recorded("", "configmaps", "a", "1")]));
+    let answers = vec![kinds(), object("a", "1"), object("b", "2"), patched];
+    assert_eq!(reported(answers, not_found()).await.0, Requeue::OnChange);
+
+    let mut deleted = deleted_with_objects();
+    deleted["status"] = Value::Null;
+    let hub = Mock::answering(vec![not_found()]).listing(testing::WORKS, &json!([deleted]));
+    let managed = Mock::answering(vec![kinds()]).listing(testing::RECORDS, &json!([record(&[])]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    let report = controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
+    assert!(
+        matches!(report, Report::Condition { requeue: Requeue::After(std::time::Duration::ZERO), .. }),
+        "{report:?}"
+    );
+    let requeue = controller.report(&observed, report, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+    assert_eq!(requeue, Requeue::OnChange);
+}

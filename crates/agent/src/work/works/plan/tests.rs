@@ -128,9 +128,43 @@ fn announced() -> Value {
 fn a_deletion_is_announced_before_anything_is_deleted() {
     let (deleting, requeue) = condition(plan(&observed(deleted(), Some(applied()))));
     assert_eq!((deleting.type_, deleting.status, requeue), ("Deleting", "True", Requeue::After(Duration::ZERO)));
-    assert!(
-        matches!(plan(&observed(announced(), Some(applied()))), Plan::Delete { release, .. } if release.is_empty())
-    );
+    assert!(deletion(plan(&observed(announced(), Some(applied())))).release.is_empty());
+}
+
+fn deletion(plan: Plan) -> DeletePlan {
+    match plan {
+        Plan::Delete(plan) => *plan,
+        other => panic!("not deleted: {other:?}"),
+    }
+}
+
+fn resource_names(resources: &[AppliedManifestResourceMeta]) -> Vec<&str> {
+    resources.iter().map(|resource| resource.name.as_str()).collect()
+}
+
+#[test]
+fn what_a_deleted_work_applied_and_its_record_does_not_list_is_recorded_before_the_record_is_deleted() {
+    let mut observed = observed(announced(), Some(applied()));
+    observed.manifests.push(manifest("nowhere"));
+    observed.manifests.last_mut().unwrap().meta.namespace.clear();
+    let plan = deletion(plan(&observed));
+    assert_eq!(resource_names(&plan.unrecorded), ["not-recorded"], "an object without a namespace was never applied");
+    assert_eq!((plan.unrecorded[0].uid.as_ref(), plan.release.len()), (None, 0));
+}
+
+#[test]
+fn a_kind_that_cannot_be_looked_up_does_not_block_a_deletion_unless_objects_are_to_stay() {
+    let mut foreground = observed(announced(), Some(applied()));
+    let failed = || {
+        let source = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+        ApplyError::Request(ocm_runtime::Error::Request { verb: "list", noun: "kinds".into(), source })
+    };
+    foreground.manifests[1].target = Err(failed());
+    assert!(deletion(plan(&foreground)).unrecorded.is_empty());
+    let work = with(announced(), json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}}));
+    let mut orphan = observed(work, Some(applied()));
+    orphan.manifests[1].target = Err(failed());
+    assert_eq!(condition(plan(&orphan)).0.type_, "Deleting");
 }
 
 #[test]
@@ -145,8 +179,10 @@ fn a_deleted_work_waits_for_its_record_and_says_what_cannot_be_deleted() {
 }
 
 #[test]
-fn the_record_of_a_deleted_work_is_adopted_before_it_is_deleted_or_waited_for() {
+fn a_record_with_another_id_is_adopted_before_it_is_deleted_or_waited_for() {
     let old = json!({"spec": {"agentID": "old"}});
+    let live = plan(&observed(json!({}), Some(with(record_being_deleted().unwrap(), old.clone()))));
+    assert!(matches!(live, Plan::Adopt(_)), "a live work is applied again when its record is gone: {live:?}");
     for record in [applied(), record_being_deleted().unwrap()] {
         let record = with(record, old.clone());
         for work in [deleted(), announced()] {
@@ -162,9 +198,9 @@ fn the_record_of_a_deleted_work_is_adopted_before_it_is_deleted_or_waited_for() 
 #[test]
 fn objects_of_a_work_that_orphans_are_released_before_the_record_goes_recorded_or_not() {
     let work = with(announced(), json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}}));
-    let Plan::Delete { release, .. } = plan(&observed(work, Some(applied()))) else { panic!("not deleted") };
-    let names: Vec<_> = release.iter().map(|resource| resource.name.as_str()).collect();
-    assert_eq!(names, ["a", "not-recorded"]);
+    let plan = deletion(plan(&observed(work, Some(applied()))));
+    assert_eq!(resource_names(&plan.release), ["a", "not-recorded"]);
+    assert!(plan.unrecorded.is_empty(), "what stays is not recorded for deletion");
 }
 
 #[test]
