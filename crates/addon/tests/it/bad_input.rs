@@ -4,6 +4,7 @@ use anyhow::Result;
 use kube::{ResourceExt as _, api::PostParams};
 use ocm_addon::{AddAgentError, AddonManager};
 use ocm_api::work::v1::ManifestWork;
+use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
@@ -97,10 +98,17 @@ async fn a_work_of_somebody_else_is_not_overwritten_and_keeps_no_other_from_bein
     foreign.spec.workload.manifests = vec![config_map("foreign", 1).into()];
     world.works(&cluster).create(&PostParams::default(), &foreign).await?;
     world.enable(&cluster, PLAIN).await?;
+    eventually("the other work is written", || async {
+        let other = world.works(&cluster).get_opt("addon-plain-deploy-1").await?;
+        Ok::<_, kube::Error>(other.filter(|other| contents(other) == ["b"]))
+    })
+    .await?;
+    // Later passes report it as well.
+    world.everything_is_reconciled().await?;
     let cause = world.condition(&cluster, PLAIN, FAILED).await?;
     assert!(cause.contains(&format!("{cluster}/addon-plain-deploy-0")), "{cause}");
-    assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-0").await?), ["foreign"]);
-    assert_eq!(contents(&world.works(&cluster).get("addon-plain-deploy-1").await?), ["b"]);
+    let works = world.works(&cluster).list(&Default::default()).await?.items;
+    assert_eq!(works.iter().map(contents).collect::<Vec<_>>(), [["foreign"], ["b"]]);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod deletion;
 mod front_page;
 mod interface;
 mod lease;
+mod logs;
 mod registration;
 mod requests;
 mod scripted;

@@ -10,6 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
 };
 
@@ -85,11 +86,14 @@ fn place(template: &WorkTemplate, shards: &mut Vec<Shard>, item: Item) {
     }
 }
 
-/// The next number; a smaller one may be free where a work was deleted.
+/// The number of works, as in OCM, or the smallest number that no work of the add-on has.
+///
+/// Where somebody else's work has that name, it cannot be created, and every pass must try that name again: with a new
+/// name, the next pass would remove the condition that reports this one.
 fn free_name(template: &WorkTemplate, shards: &[Shard]) -> String {
     let is_free = |name: &String| shards.iter().all(|shard| shard.name != *name);
-    let mut names = (shards.len()..).chain(0..shards.len()).map(|number| template.name(number));
-    names.find(is_free).unwrap_or_default()
+    let numbers = iter::once(shards.len()).chain(0..);
+    numbers.map(|number| template.name(number)).find(is_free).unwrap_or_default()
 }
 
 fn step(template: &WorkTemplate, shard: &Shard, homes: &Homes<'_>) -> Option<Step> {

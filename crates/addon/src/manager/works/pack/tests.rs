@@ -104,6 +104,21 @@ fn objects_stay_in_their_works_new_ones_fill_the_room_and_an_empty_work_goes() {
 }
 
 #[test]
+fn a_name_that_is_taken_is_tried_again_however_many_of_the_works_exist() {
+    let half = BUDGET / 2 + 60;
+    let objects = || ["a", "b", "c", "d"].map(|name| object(name, half)).to_vec();
+    let all = done(plan(objects(), &[]));
+    for taken in 0..all.len() {
+        let mut written = all.clone();
+        written.remove(taken);
+        let again = done(plan(objects(), &written));
+        let names =
+            |works: &[Arc<ManifestWork>]| -> BTreeSet<String> { works.iter().map(|work| work.name_any()).collect() };
+        assert_eq!(names(&again), names(&all), "number {taken} is taken");
+    }
+}
+
+#[test]
 fn works_of_other_names_are_left_alone() {
     let mut hook = ManifestWork::new("c1", "addon-hello-pre-delete", Default::default());
     let mut other = ManifestWork::new("c1", "addon-hello-deploy-hosting-c1-0", Default::default());
