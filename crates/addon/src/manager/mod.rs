@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 #[cfg(fuzzing)]
 pub use self::addon::fuzzing;
+pub(crate) use self::requests::Undecided;
 pub use self::trigger::Trigger;
 use self::{addon::AddonController, requests::RequestController, served_addon::ServedAddon};
 use crate::{AgentAddon, AgentAddonOptions, DynAgentAddon, SetupContext, author};

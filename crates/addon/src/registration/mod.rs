@@ -12,7 +12,7 @@ pub use self::{
     csr::{CertificateRequest, CsrApprover, CsrSigner},
     permission::{PermissionBuilder, PermissionConfig, PermissionContext},
 };
-use crate::Installation;
+use crate::{AddonError, Installation, manager::Undecided};
 
 /// Who an agent is: the subject of its certificate.
 #[doc(alias("Subject", "KubeClientSubject", "CustomSignerSubject"))]
@@ -163,19 +163,18 @@ impl Registration {
         identity
     }
 
-    /// Why the author leaves this request, which follows the rules, to an administrator; `None` if it is approved.
-    pub(crate) async fn objection(&self, request: &CertificateRequest<'_>) -> Option<String> {
+    /// Whether the author approves this request, which follows the rules.
+    pub(crate) async fn check(&self, request: &CertificateRequest<'_>) -> Result<(), Undecided> {
         if self.is_approved_by_hand {
-            return Some("the add-on leaves its requests to an administrator".to_owned());
+            return Err(Undecided::Rejected("the add-on leaves its requests to an administrator".into()));
         }
         for approver in &self.approvers {
-            match approver.approves(request).await {
-                Ok(true) => {}
-                Ok(false) => return Some("the add-on does not approve it".to_owned()),
-                Err(error) => return Some(format!("the add-on could not check it: {error}")),
+            let failed = |error: AddonError| Undecided::failed("the add-on could not check it", &*error);
+            if !approver.approves(request).await.map_err(failed)? {
+                return Err(Undecided::Rejected("the add-on does not approve it".into()));
             }
         }
-        None
+        Ok(())
     }
 }
 

@@ -14,7 +14,8 @@ fn with_request<T>(look: impl FnOnce(&Installation<'_>, &CertificateRequest<'_>)
 }
 
 fn objection(registration: &Registration) -> Option<String> {
-    with_request(|_, request| registration.objection(request).now_or_never().unwrap())
+    let checked = with_request(|_, request| registration.check(request).now_or_never().unwrap());
+    checked.err().map(|undecided| undecided.to_string())
 }
 
 fn identity_of(registration: &Registration) -> Identity {

@@ -14,7 +14,7 @@ use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
-    scripted::{GREEDY, PLAIN, READER, role},
+    scripted::{GREEDY, PLAIN, READER, Scripted, role},
     support::{World, world},
 };
 
@@ -95,6 +95,45 @@ async fn an_add_on_without_registration_gets_no_identity() -> Result<()> {
     world.condition(&cluster, PLAIN, ["RegistrationApplied", "True", "NilRegistration"]).await?;
     let status = world.addons(&cluster).get(PLAIN).await?.status.unwrap_or_default();
     assert_eq!((status.registrations.len(), status.namespace), (0, None));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_of_a_cluster_that_the_hub_no_longer_accepts_loses_its_permissions() -> Result<()> {
+    let world = world().await?;
+    let cluster = world.cluster("denied", None).await?;
+    world.enable(&cluster, READER).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    assert!(world.exists("rolebinding", &cluster, &role(READER)).await?);
+    world.accept(&cluster, false).await?;
+    let cause = world.condition(&cluster, READER, ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
+    assert!(cause.contains(&format!("clusteradm accept --clusters {cluster}")), "{cause}");
+    for kind in ["rolebinding", "role"] {
+        assert!(!world.exists(kind, &cluster, &role(READER)).await?, "{kind}");
+    }
+    let status = world.addons(&cluster).get(READER).await?.status.unwrap_or_default();
+    assert_eq!(status.registrations.len(), 1, "its agent may ask again when the cluster is accepted");
+    world.accept(&cluster, true).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    assert!(world.exists("rolebinding", &cluster, &role(READER)).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_removes_its_condition_does_not_keep_its_permissions_when_its_cluster_is_denied() -> Result<()> {
+    let world = world().await?;
+    let context = world.start_manager_of([Scripted::granting("forgetful", "configmaps")]).await?;
+    let cluster = world.cluster("forgetting", None).await?;
+    world.enable(&cluster, "forgetful").await?;
+    world.condition(&cluster, "forgetful", ["RegistrationApplied", "True", "SetPermissionApplied"]).await?;
+    context.stop().await;
+    let patch = Patch::Merge(json!({"status": {"conditions": null}}));
+    world.addons(&cluster).patch_status("forgetful", &PatchParams::default(), &patch).await?;
+    world.accept(&cluster, false).await?;
+    let context = world.restart_manager_of([Scripted::granting("forgetful", "configmaps")]).await?;
+    world.condition(&cluster, "forgetful", ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
+    assert!(!world.exists("rolebinding", &cluster, &role("forgetful")).await?);
+    context.stop().await;
     Ok(())
 }
 

@@ -91,6 +91,22 @@ async fn the_clusters_agent_gets_a_certificate_for_the_add_ons_identity() -> Res
 }
 
 #[tokio::test]
+async fn an_agent_of_a_cluster_that_is_not_accepted_gets_its_certificate_when_it_is() -> Result<()> {
+    let world = world().await?;
+    let (cluster, other) = (unique("unaccepted"), unique("accepted"));
+    let (agent, agent_of_other) = (joined(&world, &cluster).await?, joined(&world, &other).await?);
+    world.accept(&cluster, false).await?;
+    world.condition(&cluster, READER, ["RegistrationApplied", "False", "PermissionConfigPending"]).await?;
+    let name = Request::own(&cluster).send(&agent).await?;
+    wait_for_certificate(&world, &Request::own(&other).send(&agent_of_other).await?).await?;
+    world.everything_is_reconciled().await?;
+    let request: CertificateSigningRequest = Api::all(world.client.clone()).get(&name).await?;
+    assert!(request.status.and_then(|status| status.conditions).is_none());
+    world.accept(&cluster, true).await?;
+    wait_for_certificate(&world, &name).await.map(|_| ())
+}
+
+#[tokio::test]
 async fn every_other_request_is_left_untouched() -> Result<()> {
     let world = world().await?;
     let cluster = unique("cluster1");

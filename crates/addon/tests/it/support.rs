@@ -22,7 +22,10 @@ use ocm_runtime::{Context as Surroundings, conditions};
 use ocm_testing::{AuditLog, ControlPlane, Seen, client_for, eventually, fixture, unique};
 use serde_json::{Value, json};
 
-use crate::scripted::{FRAGILE, GREEDY, PLAIN, READER, SCRIPT, Scripted, TUNED};
+use crate::{
+    logs,
+    scripted::{FRAGILE, GREEDY, PLAIN, READER, SCRIPT, Scripted, TUNED},
+};
 
 const NAMESPACE: &str = "open-cluster-management";
 const ACCOUNT: &str = "helloworld-manager";
@@ -49,6 +52,7 @@ pub(crate) async fn world() -> Result<World> {
 }
 
 async fn start() -> Result<Trigger> {
+    logs::record();
     let plane = fixture::hub();
     install(plane).await?;
     let manager = manager(plane).await?;
@@ -144,10 +148,21 @@ impl World {
         &self,
         addons: impl IntoIterator<Item = impl AgentAddon>,
     ) -> Result<Surroundings> {
-        let mut manager = empty_manager(self.plane).await?;
-        for addon in addons {
+        let addons: Vec<_> = addons.into_iter().collect();
+        for addon in &addons {
             let management = ClusterManagementAddOn::new(addon.options().name(), Default::default());
             Api::all(self.client.clone()).create(&PostParams::default(), &management).await?;
+        }
+        self.restart_manager_of(addons).await
+    }
+
+    /// Starts another manager for these add-ons alone.
+    pub(crate) async fn restart_manager_of(
+        &self,
+        addons: impl IntoIterator<Item = impl AgentAddon>,
+    ) -> Result<Surroundings> {
+        let mut manager = empty_manager(self.plane).await?;
+        for addon in addons {
             manager = manager.add_agent(addon)?;
         }
         let context = Surroundings::new();
@@ -177,6 +192,14 @@ impl World {
         cluster.metadata.annotations = Some(script.into_iter().collect::<BTreeMap<_, _>>());
         Api::all(self.client.clone()).create(&PostParams::default(), &cluster).await?;
         self.plane.kubectl(&["create", "namespace", name]).await.map(|_| ())
+    }
+
+    /// Accepts a cluster, or denies it.
+    pub(crate) async fn accept(&self, cluster: &str, is_accepted: bool) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"hubAcceptsClient": is_accepted}}));
+        let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
+        clusters.patch(cluster, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// Changes the manifests of add-ons on a cluster.
@@ -221,14 +244,15 @@ impl World {
     /// Waits until a condition of an add-on has that status and reason; returns its message.
     pub(crate) async fn condition(&self, cluster: &str, addon: &str, expected: [&str; 3]) -> Result<String> {
         let [type_, status, reason] = expected;
-        eventually(&format!("{type_} of {cluster}/{addon} is {status}, {reason}"), || async {
+        let what = format!("{type_} of {cluster}/{addon} is {status}, {reason}");
+        let reached = eventually(&what, || async {
             let found = self.addons(cluster).get(addon).await?.status.unwrap_or_default();
             Ok::<_, kube::Error>(match conditions::find(&found.conditions, type_) {
                 Some(found) if found.status == status && found.reason == reason => Seen::Settled(found.message.clone()),
                 other => Seen::NotYet(format!("{other:?}")),
             })
-        })
-        .await
+        });
+        reached.await.with_context(|| format!("the managers' log:\n{}", logs::about(cluster)))
     }
 
     /// Waits until the work of that number is as a test wants it.

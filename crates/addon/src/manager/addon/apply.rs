@@ -6,7 +6,6 @@ use kube::{Api, ResourceExt as _};
 use ocm_api::{
     addon::v1alpha1::{ManagedClusterAddOn, RegistrationConfig},
     labels,
-    reasons::addon::SET_PERMISSION_FAILED,
     work::v1::ManifestWork,
 };
 use ocm_runtime::{
@@ -26,8 +25,12 @@ use super::{
 };
 use crate::manager::works::Step;
 
-/// The longest delay before a retry.
+/// The longest delay before a retry, unless the API server refused something.
 const RETRY: Duration = Duration::from_secs(60);
+
+/// By how much a resync is delayed at most, as a share of its period, so that the add-ons of a fleet are not all resynced
+/// at once.
+const RESYNC_JITTER: f64 = 0.2;
 
 /// The outcome of a plan.
 #[derive(Debug, Default)]
@@ -37,6 +40,8 @@ pub(crate) struct Applied {
     /// The agent's identities; `None` to leave them as they are.
     pub(super) registrations: Option<Vec<RegistrationConfig>>,
     pub(super) deployed: Deployed,
+    /// What to do about what failed; of several failures about the one that is retried first.
+    pub(super) failure: Option<Class>,
 }
 
 /// The outcome of the works' steps.
@@ -56,13 +61,17 @@ pub(super) enum Deployed {
 impl Applied {
     /// When to reconcile again without a change.
     pub(super) fn next(&self) -> Requeue {
-        let registration_failed =
-            self.registration.as_ref().is_some_and(|condition| condition.reason == SET_PERMISSION_FAILED);
-        if registration_failed || matches!(self.deployed, Deployed::Failed(_)) {
-            return Requeue::BackOffWithin(RETRY);
-        }
         let is_served = self.registration.is_some() || !matches!(self.deployed, Deployed::Nothing);
-        if is_served { Requeue::After(RESYNC) } else { Requeue::OnChange }
+        match self.failure {
+            Some(Class::Refused) => Requeue::BackOffSlowly,
+            Some(_) => Requeue::BackOffWithin(RETRY),
+            None if is_served => Requeue::After(RESYNC.mul_f64(rand::random_range(1.0..=1.0 + RESYNC_JITTER))),
+            None => Requeue::OnChange,
+        }
+    }
+
+    fn fail(&mut self, failure: Option<Class>) {
+        self.failure = self.failure.max(failure);
     }
 }
 
@@ -77,20 +86,29 @@ impl AddonController {
         match plan.registration {
             Registering::Nothing => {}
             Registering::NotNeeded { former } => {
-                applied.registration = Some(self.revoke(observed).await?);
+                let (condition, failure) = self.revoke(observed).await?;
+                applied.registration = Some(condition);
                 applied.registrations = (former > 0).then(Vec::new);
+                applied.fail(failure);
             }
-            Registering::Refused(reason) => applied.registration = Some(permissions::failed(reason)),
+            Registering::Refused(reason) => {
+                applied.registration = Some(permissions::failed(reason));
+                applied.fail(Some(Class::Transient));
+            }
             Registering::As(desired) => {
-                applied.registration = Some(self.grant(observed, &desired).await?);
+                let (condition, failure) = self.grant(observed, &desired).await?;
+                applied.registration = Some(condition);
                 applied.registrations = Some(desired.configs);
+                applied.fail(failure);
             }
         }
-        applied.deployed = match plan.deploy {
-            Deploy::Nothing => Deployed::Nothing,
-            Deploy::Refused(reason) => Deployed::Failed(reason),
+        let (deployed, failure) = match plan.deploy {
+            Deploy::Nothing => (Deployed::Nothing, None),
+            Deploy::Refused(reason) => (Deployed::Failed(reason), Some(Class::Transient)),
             Deploy::Works(steps) => self.deploy(observed, steps).await?,
         };
+        applied.deployed = deployed;
+        applied.fail(failure);
         Ok(applied)
     }
 
@@ -101,21 +119,24 @@ impl AddonController {
         found(write::patch(&api, &*observed.addon, &new).await).map(|_| ())
     }
 
-    async fn deploy(&self, observed: &Observed, steps: Vec<Step>) -> Result<Deployed, Error> {
+    async fn deploy(&self, observed: &Observed, steps: Vec<Step>) -> Result<(Deployed, Option<Class>), Error> {
         let api: Api<ManifestWork> = Api::namespaced(self.client.clone(), &observed.key.namespace);
         let awaited =
             steps.iter().find_map(|step| if let Step::Wait(work) = step { Some(waiting(work)) } else { None });
-        let (mut works, mut failure) = (Vec::new(), None);
+        let (mut works, mut first, mut failure) = (Vec::new(), None, None);
         for step in steps {
             match self.execute(&api, observed, step).await {
                 Ok(work) => works.extend(work),
                 Err(StepError::Conflict(error)) => return Err(error),
                 // The other works are written all the same.
-                Err(StepError::Refused(reason)) => _ = failure.get_or_insert(reason),
+                Err(StepError::Failed { class, reason }) => {
+                    failure = failure.max(Some(class));
+                    first.get_or_insert(reason);
+                }
             }
         }
         let done = || awaited.map_or(Deployed::Works(works), Deployed::Waiting);
-        Ok(failure.map_or_else(done, Deployed::Failed))
+        Ok((first.map_or_else(done, Deployed::Failed), failure))
     }
 
     /// Executes one step; returns the work, unless it was deleted.
@@ -150,16 +171,17 @@ impl AddonController {
 enum StepError {
     /// Somebody else wrote first: reconcile again.
     Conflict(Error),
-    /// The hub refused, for this reason.
-    Refused(String),
+    /// The work could not be written, for this reason.
+    Failed { class: Class, reason: String },
 }
 
 impl From<Error> for StepError {
     fn from(error: Error) -> Self {
         match error.class() {
             Class::Conflict => Self::Conflict(error),
-            Class::Invalid | Class::Refused | Class::Transient => {
-                Self::Refused(format!("The add-on's manager could not write a work: {}.", chain(&error)))
+            class @ (Class::Invalid | Class::Refused | Class::Transient) => {
+                let reason = format!("The add-on's manager could not write a work: {}.", chain(&error));
+                Self::Failed { class, reason }
             }
         }
     }
@@ -182,15 +204,49 @@ async fn recover(api: &Api<ManifestWork>, new: &ManifestWork, exists: Error) -> 
     };
     let owners = new.owner_references();
     if !old.owner_references().iter().any(|owner| owners.iter().any(|own| own.uid == owner.uid)) {
-        return Err(StepError::Refused(format!(
+        let reason = format!(
             "ManifestWork {} exists without label {} of this add-on, so it belongs to somebody else. Delete \
              it, or add the label to have it overwritten.",
             ObjectKey::of(&old),
             labels::ADDON_NAME
-        )));
+        );
+        // No event reports that it is gone.
+        return Err(StepError::Failed { class: Class::Transient, reason });
     }
     let mut ours = old.clone();
     ours.labels_mut().extend(new.labels().clone());
     ours.spec = new.spec.clone();
     Ok(write::patch(api, &old, &ours).await?.unwrap_or(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(failures: &[Class]) -> Requeue {
+        let mut applied = Applied { registration: Some(permissions::failed("no".into())), ..Applied::default() };
+        failures.iter().for_each(|class| applied.fail(Some(*class)));
+        applied.next()
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_is_retried_slowly_and_other_failures_within_a_minute() {
+        assert_eq!(next(&[Class::Refused]), Requeue::BackOffSlowly);
+        for failures in
+            [&[Class::Transient][..], &[Class::Refused, Class::Transient], &[Class::Transient, Class::Refused]]
+        {
+            assert_eq!(next(failures), Requeue::BackOffWithin(RETRY), "{failures:?}");
+        }
+        assert_eq!(Applied::default().next(), Requeue::OnChange);
+    }
+
+    #[test]
+    fn resyncs_are_spread_and_none_comes_before_permissions_are_applied_again() {
+        let delays: Vec<_> = (0..100).map(|_| next(&[])).collect();
+        assert!(delays.iter().any(|delay| *delay != delays[0]));
+        let longest = RESYNC.mul_f64(1.0 + RESYNC_JITTER);
+        for delay in delays {
+            assert!(matches!(delay, Requeue::After(after) if (RESYNC..=longest).contains(&after)), "{delay:?}");
+        }
+    }
 }

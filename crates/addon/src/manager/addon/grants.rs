@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::Identity;
 
-/// How long applied permissions are expected to exist.
+/// How long granted permissions are expected to exist.
 pub(super) const RESYNC: Duration = Duration::from_secs(10 * 60);
 
 /// What the permissions of an add-on's agent on a cluster depend on: the add-on's uid and the identity.
@@ -19,6 +19,8 @@ pub(super) const RESYNC: Duration = Duration::from_secs(10 * 60);
 pub(super) struct Grant {
     pub(super) uid: Option<String>,
     pub(super) identity: Option<Identity>,
+    /// Whether nothing is granted and only what a former version granted is deleted. Once is enough.
+    pub(super) is_withdrawal: bool,
 }
 
 /// See the module.
@@ -34,7 +36,8 @@ impl GrantCache {
 
     /// Whether these permissions were applied lately.
     pub(super) fn contains(&self, key: &ObjectKey, grant: &Grant) -> bool {
-        self.lock().get(key).is_some_and(|(known, at)| known == grant && at.elapsed() < RESYNC)
+        let is_valid = |at: &Instant| grant.is_withdrawal || at.elapsed() < RESYNC;
+        self.lock().get(key).is_some_and(|(known, at)| known == grant && is_valid(at))
     }
 
     /// Records permissions that were applied just now.
@@ -55,7 +58,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn permissions_are_recorded_for_ten_minutes_for_this_add_on_and_this_identity() {
         let (grants, key) = (GrantCache::default(), ObjectKey::new("c1", "hello"));
-        let grant = Grant { uid: Some("u".into()), identity: Some(Identity::of_agent("c1", "hello", "a")) };
+        let identity = Some(Identity::of_agent("c1", "hello", "a"));
+        let grant = Grant { uid: Some("u".into()), identity, is_withdrawal: false };
         assert!(!grants.contains(&key, &grant));
         grants.insert(&key, grant.clone());
         assert!(grants.contains(&key, &grant));
@@ -66,5 +70,16 @@ mod tests {
         grants.insert(&key, grant.clone());
         grants.remove(&key);
         assert!(!grants.contains(&key, &grant));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permissions_are_withdrawn_once_for_each_add_on() {
+        let (grants, key) = (GrantCache::default(), ObjectKey::new("c1", "hello"));
+        let withdrawal = Grant { uid: Some("u".into()), identity: None, is_withdrawal: true };
+        grants.insert(&key, withdrawal.clone());
+        tokio::time::advance(RESYNC * 2).await;
+        assert!(grants.contains(&key, &withdrawal));
+        assert!(!grants.contains(&key, &Grant { uid: Some("another".into()), ..withdrawal.clone() }));
+        assert!(!grants.contains(&key, &Grant { is_withdrawal: false, ..withdrawal }));
     }
 }

@@ -114,9 +114,14 @@ impl Controller for AddonController {
 fn concerns(served: &ServedAddon, change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(_) => true,
-        Change::Updated { old, new } => served.options.is_triggered_by(old, new),
+        Change::Updated { old, new } => is_acceptance_changed(old, new) || served.options.is_triggered_by(old, new),
         Change::Deleted(_) => false,
     }
+}
+
+/// Whether the hub has begun to accept the cluster, or stopped.
+pub(super) fn is_acceptance_changed(old: &ManagedCluster, new: &ManagedCluster) -> bool {
+    old.spec.hub_accepts_client != new.spec.hub_accepts_client
 }
 
 /// The add-on that a work belongs to.

@@ -12,6 +12,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions::addon::REGISTRATION_APPLIED,
     finalizers, labels,
+    reasons::addon::NIL_REGISTRATION,
     work::v1::{Manifest, ManifestWork},
 };
 use ocm_runtime::{ObjectKey, conditions, error::chain, write};
@@ -142,6 +143,18 @@ impl Observed {
     pub(super) fn was_registered(&self) -> bool {
         let conditions = self.addon.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
         conditions::find(conditions, REGISTRATION_APPLIED).is_some()
+    }
+
+    /// Whether the agent had registrations, or might have: only if the last version of the add-on had none is it known
+    /// that there is nothing to withdraw.
+    pub(super) fn had_registrations(&self) -> bool {
+        let conditions = self.addon.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
+        conditions::find(conditions, REGISTRATION_APPLIED).is_some_and(|known| known.reason != NIL_REGISTRATION)
+    }
+
+    /// Whether the hub's administrators have accepted the cluster.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.cluster.spec.hub_accepts_client
     }
 
     /// The cluster that is to host the agent, in hosted mode.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt as _;
-use ocm_api::{annotations, conditions::addon::REGISTRATION_APPLIED, finalizers, reasons::addon::NIL_REGISTRATION};
-use ocm_runtime::{conditions, write};
+use ocm_api::{annotations, finalizers};
+use ocm_runtime::write;
 
 use super::{
     observe::{Observed, is_hook_finalizer},
@@ -99,18 +99,30 @@ fn register(observed: &Observed) -> Registering {
                 "The add-on has two registrations with signer {signer}, whose certificates would be kept in one secret. \
                  Keep one of them."
             )),
-            None => Registering::As(registrations::desired(observed.addon.status.as_ref(), &observed.key, own)),
+            None => Registering::As(registrations(observed, own)),
         },
     }
+}
+
+/// The agent of a cluster that the hub has not accepted, or no longer accepts, has no permissions.
+fn registrations(observed: &Observed, own: &[(String, Identity)]) -> Registrations {
+    let desired = registrations::desired(observed.addon.status.as_ref(), &observed.key, own);
+    if observed.is_accepted() {
+        return desired;
+    }
+    let fault = format!(
+        "the hub does not accept cluster {cluster}, since spec.hubAcceptsClient of its ManagedCluster is false; accept it, \
+         for example with `clusteradm accept --clusters {cluster}`",
+        cluster = observed.key.namespace
+    );
+    Registrations { identity: None, fault: Some(fault), ..desired }
 }
 
 /// How many registrations of a former version of the add-on the status names. Where there were none, somebody else may
 /// have written them.
 fn former(observed: &Observed) -> usize {
-    let Some(status) = &observed.addon.status else { return 0 };
-    let had_any = conditions::find(&status.conditions, REGISTRATION_APPLIED)
-        .is_some_and(|condition| condition.reason != NIL_REGISTRATION);
-    if had_any { status.registrations.len() } else { 0 }
+    let known = observed.addon.status.as_ref().filter(|_| observed.had_registrations());
+    known.map_or(0, |status| status.registrations.len())
 }
 
 fn duplicate(own: &[(String, Identity)]) -> Option<&str> {

@@ -55,12 +55,18 @@ pub(super) fn observed() -> Observed {
         served: served(options()),
         view: view_of(&addon).unwrap(),
         addon: Arc::new(addon),
-        cluster: Arc::new(ManagedCluster::new("c1", Default::default())),
+        cluster: Arc::new(accepted_cluster()),
         namespace: "default".into(),
         works: Vec::new(),
         registrations: Some(Ok(vec![("kubernetes.io/kube-apiserver-client".into(), own)])),
         manifests: Some(Ok(vec![config_map("a").into()])),
     }
+}
+
+fn accepted_cluster() -> ManagedCluster {
+    let mut cluster = ManagedCluster::new("c1", Default::default());
+    cluster.spec.hub_accepts_client = true;
+    cluster
 }
 
 pub(super) fn served(options: AgentAddonOptions) -> Arc<ServedAddon> {

@@ -3,11 +3,14 @@
 //!
 //! A request → the cluster and the add-on it is labelled with → the identity that add-on is to have there → approval.
 //! A request that does not pass is left untouched, for an administrator or another approver: none is ever denied here. It
-//! is considered again whenever the add-on changes on that cluster, and with exponential back-off.
+//! is considered again when the add-on changes on that cluster, when the hub accepts the cluster, and every few minutes; if
+//! the author's code failed, within a minute.
 
 mod pending;
 
-use std::{sync::Arc, time::Duration};
+mod undecided;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -25,16 +28,15 @@ use ocm_api::{
     reasons::csr::AUTO_APPROVED,
     signers,
 };
-use ocm_runtime::{
-    Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, error::chain, write,
-};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, write};
 use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use self::pending::Pending;
-use super::served_addon::ServedAddon;
+pub(crate) use self::undecided::Undecided;
+use super::{addon::is_acceptance_changed, served_addon::ServedAddon};
 use crate::{
-    AddonError, CertificateRequest, DynAgentAddon, Installation,
+    CertificateRequest, DynAgentAddon, Installation,
     agent::{namespace_of, view_of},
     author,
     registration::approval,
@@ -42,9 +44,6 @@ use crate::{
 
 const MESSAGE: &str = "The add-on's manager approved this request: it was made by an agent of the cluster, for the \
                        identity that the add-on has there.";
-
-/// How long at most until a request that was not approved is considered again.
-const RECHECK: Duration = Duration::from_secs(10 * 60);
 
 /// See the module.
 pub(crate) struct RequestController {
@@ -59,7 +58,7 @@ pub(crate) struct Observed {
     request: Arc<CertificateSigningRequest>,
     addon: ObjectKey,
     /// Or why the request is left alone.
-    decision: Result<Decision, String>,
+    decision: Result<Decision, Undecided>,
 }
 
 /// What to do with a request.
@@ -79,12 +78,15 @@ impl RequestController {
         request: &CertificateSigningRequest,
         addon: &ManagedClusterAddOn,
         cluster: &ManagedCluster,
-    ) -> Result<Decision, String> {
-        let view = view_of(addon).map_err(|error| error.to_string())?;
+    ) -> Result<Decision, Undecided> {
+        if !cluster.spec.hub_accepts_client {
+            return Err(Undecided::unaccepted(&cluster.name_any()));
+        }
+        let view = view_of(addon).map_err(|error| Undecided::Failed(error.to_string()))?;
         let known = addon.status.as_ref().and_then(|status| status.namespace.clone());
         let namespace = known.unwrap_or_else(|| namespace_of(addon));
         let code = decide(&*self.served.agent, request, Installation::new(cluster, &view, &namespace));
-        author::call(code).await.unwrap_or_else(|no_answer| Err(no_answer.to_string()))
+        author::call(code).await.unwrap_or_else(|no_answer| Err(Undecided::Failed(no_answer.to_string())))
     }
 }
 
@@ -93,25 +95,28 @@ async fn decide(
     agent: &dyn DynAgentAddon,
     request: &CertificateSigningRequest,
     on: Installation<'_>,
-) -> Result<Decision, String> {
+) -> Result<Decision, Undecided> {
     let signer = &request.spec.signer_name;
     let registrations = agent.dyn_registrations(&on).await;
     let registrations = registrations
-        .map_err(|error| format!("the add-on could not determine its agent's identities: {}", chain(&*error)))?;
+        .map_err(|error| Undecided::failed("the add-on could not determine its agent's identities", &*error))?;
     let registration = registrations.iter().find(|one| one.signer_name() == signer);
-    let registration = registration.ok_or_else(|| format!("the add-on has no registration with signer {signer}"))?;
+    let registration = registration
+        .ok_or_else(|| Undecided::Rejected(format!("the add-on has no registration with signer {signer}")))?;
     let requester = approval::requester(request);
     let checked = CertificateRequest { cluster: on.cluster, addon: on.addon, request, requester };
     // Also of an approved request: its labels, by which it was approved, are what its author chose.
     let identity = registration.identity_on(&on);
-    approval::check(request, &on.cluster_name(), &identity).map_err(|refusal| refusal.to_string())?;
-    if approval::is_unsigned(request) {
-        let csr_signer = registration.csr_signer().ok_or("somebody else issues its certificate")?;
-        let issued = csr_signer.sign(&checked).await;
-        let error = |error: AddonError| format!("the add-on could not issue the certificate: {}", chain(&*error));
-        return issued.map(Decision::Issue).map_err(error);
+    let rejected = |refusal: approval::Refusal| Undecided::Rejected(refusal.to_string());
+    approval::check(request, &on.cluster_name(), &identity).map_err(rejected)?;
+    if !approval::is_unsigned(request) {
+        return registration.check(&checked).await.map(|()| Decision::Approve);
     }
-    registration.objection(&checked).await.map_or(Ok(Decision::Approve), Err)
+    let others = || Undecided::Rejected("somebody else issues its certificate".into());
+    let issued = registration.csr_signer().ok_or_else(others)?.sign(&checked).await;
+    issued
+        .map(Decision::Issue)
+        .map_err(|error| Undecided::failed("the add-on could not issue the certificate", &*error))
 }
 
 impl Controller for RequestController {
@@ -139,6 +144,7 @@ impl Controller for RequestController {
         let pending = self.pending.clone();
         builder.watches(&self.clusters, move |change| match change {
             Change::Added(cluster) => pending.of(&cluster.name_any()),
+            Change::Updated { old, new } if is_acceptance_changed(old, new) => pending.of(&new.name_any()),
             Change::Updated { .. } | Change::Deleted(_) => Vec::new(),
         });
     }
@@ -185,11 +191,12 @@ impl Controller for RequestController {
     }
 
     async fn report(&self, observed: &Observed, (): (), _: Timestamp) -> Result<Requeue, Error> {
-        let Err(reason) = &observed.decision else { return Ok(Requeue::OnChange) };
-        if self.pending.is_new_reason(&observed.addon.namespace, &observed.request.name_any(), reason) {
-            info!(%reason, "certificate request is left alone");
+        let Err(undecided) = &observed.decision else { return Ok(Requeue::OnChange) };
+        let reason = undecided.to_string();
+        if self.pending.is_new_reason(&observed.addon.namespace, &observed.request.name_any(), &reason) {
+            info!(reason, "certificate request is left alone");
         }
-        Ok(Requeue::BackOffWithin(RECHECK))
+        Ok(undecided.next())
     }
 }
 

@@ -1,5 +1,5 @@
-//! The undecided certificate requests of one add-on, by cluster: they are considered again when the
-//! add-on changes there.
+//! The certificate requests of one add-on that the manager may still approve or sign, by cluster: they are considered again
+//! when the add-on changes there.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -10,6 +10,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt as _;
 use ocm_runtime::Change;
 
+use super::is_open;
 use crate::registration::approval;
 
 /// By cluster and name of the request; with why it was last left to an administrator.
@@ -31,13 +32,13 @@ impl Pending {
         if let Change::Updated { old, .. } | Change::Deleted(old) = change
             && let Some((cluster, _)) = approval::claimed(old)
         {
-            let is_same = matches!(change, Change::Updated { new, .. } if approval::claimed(new) == approval::claimed(old) && !approval::is_decided(new));
+            let is_same = matches!(change, Change::Updated { new, .. } if approval::claimed(new) == approval::claimed(old) && is_open(new));
             if !is_same {
                 self.remove(cluster, &old.name_any());
             }
         }
         if let Change::Updated { new, .. } | Change::Added(new) = change
-            && !approval::is_decided(new)
+            && is_open(new)
             && let Some((cluster, _)) = approval::claimed(new)
         {
             self.lock().entry(cluster.to_owned()).or_default().entry(new.name_any()).or_default();

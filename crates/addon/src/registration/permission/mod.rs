@@ -16,8 +16,12 @@ use crate::{Installation, PermissionError};
 
 /// Sets up what an agent's identity may do on the hub.
 ///
-/// Called when the identity changes and every ten minutes, so that what somebody took away is restored. The objects that it makes should be owned by the ManagedClusterAddOn, so that they
-/// are deleted with it. The rules for calls of [`AgentAddon`](crate::AgentAddon) apply.
+/// Called when the identity changes and about every ten minutes, so that what somebody took away is restored. The objects
+/// that it makes should be owned by the ManagedClusterAddOn, so that they are deleted with it. The rules for calls of
+/// [`AgentAddon`](crate::AgentAddon) apply.
+///
+/// The agent of a cluster that the hub does not accept, or no longer accepts, gets no permissions: then it is called without
+/// an identity, and must delete what it granted earlier.
 #[doc(alias = "PermissionConfigFunc")]
 pub trait PermissionConfig: Send + Sync + 'static {
     /// Sets the permissions up, unless they are.
@@ -32,7 +36,8 @@ pub struct PermissionContext<'a> {
     pub client: &'a Client,
     /// The add-on on the cluster.
     pub on: &'a Installation<'a>,
-    /// The agent's identity at the hub's API server; `None` while it is not known, or if the agent has none.
+    /// The agent's identity at the hub's API server; `None` while it is not known, if the agent has none, or if the hub does
+    /// not accept the cluster.
     pub identity: Option<&'a Identity>,
     /// Whether nothing was applied yet, so that existing objects need not be read.
     pub(crate) is_first: bool,

@@ -67,7 +67,7 @@ pub(super) async fn prune(grant: &PermissionContext<'_>, pairs: &[Pair]) -> Resu
     Existing::read(grant).await?.prune(grant, pairs).await
 }
 
-/// What is in the cluster's namespace.
+/// What carries the add-on's label in the cluster's namespace.
 #[derive(Default)]
 struct Existing {
     roles: Vec<Role>,
@@ -88,13 +88,14 @@ impl Existing {
         let roles = withdrawn(grant, &self.roles, |name| {
             pairs.iter().flat_map(|pair| &pair.0).any(|role| role.name_any() == name)
         });
+        let mut outcome = Ok(());
         for binding in bindings {
-            write::delete(&api(grant), binding).await?;
+            outcome = outcome.and(write::delete(&api(grant), binding).await.map(|_| ()));
         }
         for role in roles {
-            write::delete(&api(grant), role).await?;
+            outcome = outcome.and(write::delete(&api(grant), role).await.map(|_| ()));
         }
-        Ok(())
+        Ok(outcome?)
     }
 }
 
@@ -120,7 +121,8 @@ fn api<K: RbacObject>(grant: &PermissionContext<'_>) -> Api<K> {
 
 async fn list<K: RbacObject>(grant: &PermissionContext<'_>) -> Result<Vec<K>, PermissionError> {
     let noun = || format!("{}s in namespace {}", K::kind(&()), grant.on.cluster_name());
-    let listed = api::<K>(grant).list(&ListParams::default()).await.while_trying_to("list", noun)?;
+    let labelled = ListParams::default().labels(&format!("{}={}", labels::ADDON_NAME, grant.on.addon_name()));
+    let listed = api::<K>(grant).list(&labelled).await.while_trying_to("list", noun)?;
     Ok(listed.items)
 }
 
@@ -132,8 +134,8 @@ async fn ensure<K: RbacObject>(
     let (api, name) = (api::<K>(grant), desired.name_any());
     let old = match existing.iter().find(|object| object.name_any() == name) {
         Some(known) => known.clone(),
-        None => match create(&api, desired).await? {
-            Some(unknown) => unknown,
+        None => match find_or_create(grant, desired).await? {
+            Some(unlabelled) => unlabelled,
             None => return Ok(()),
         },
     };
@@ -145,6 +147,16 @@ async fn ensure<K: RbacObject>(
         }
     }
     Ok(())
+}
+
+/// Returns the object of that name without the add-on's label, if there is one, and creates it otherwise.
+async fn find_or_create<K: RbacObject>(
+    grant: &PermissionContext<'_>,
+    desired: &K,
+) -> Result<Option<K>, PermissionError> {
+    let api = api::<K>(grant);
+    let known = if grant.is_first { None } else { write::get(&api, &desired.name_any()).await? };
+    if known.is_some() { Ok(known) } else { create(&api, desired).await }
 }
 
 /// Creates an object; returns the one that exists instead, if there is one.

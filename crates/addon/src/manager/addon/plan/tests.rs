@@ -80,6 +80,17 @@ fn identities_that_cannot_be_told_or_that_share_a_signer_are_refused_by_name() {
 }
 
 #[test]
+fn the_agent_of_a_cluster_that_is_not_accepted_gets_no_permissions_and_the_reason_is_named() {
+    let mut unaccepted = observed();
+    Arc::make_mut(&mut unaccepted.cluster).spec.hub_accepts_client = false;
+    let plan = plan(&unaccepted);
+    let Registering::As(registrations) = plan.registration else { panic!("{:?}", plan.registration) };
+    assert_eq!((registrations.identity, registrations.configs.len()), (None, 1));
+    assert!(registrations.fault.unwrap().contains("clusteradm accept --clusters c1"));
+    assert!(matches!(plan.deploy, Deploy::Works(_)), "its works are written all the same, as by OCM");
+}
+
+#[test]
 fn an_add_on_that_is_being_deleted_or_whose_cluster_is_is_not_deployed() {
     assert_eq!(plan(&observed().deleting()).deploy, Deploy::Nothing);
     assert_eq!(plan(&observed().deleting()).registration, Registering::Nothing);

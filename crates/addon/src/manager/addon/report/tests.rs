@@ -12,6 +12,7 @@ fn granted() -> Applied {
         registration: Some(NewCondition::is_true("RegistrationApplied", "SetPermissionApplied", "")),
         registrations: Some(vec![RegistrationConfig { signer_name: "a.b/c".into(), subject }]),
         deployed: Deployed::Works(vec![work(None)]),
+        ..Applied::default()
     }
 }
 
