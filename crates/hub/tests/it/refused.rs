@@ -5,7 +5,7 @@ use kube::api::DeleteParams;
 use ocm_testing::{eventually, unique};
 use serde_json::{Value, json};
 
-use crate::support::{World, content, there, world};
+use crate::support::{API_CLEANUP, World, content, there, world};
 
 fn own(name: &str) -> String {
     format!("open-cluster-management:managedcluster:{name}")
@@ -111,4 +111,22 @@ async fn a_namespace_of_another_cluster_is_not_adopted() -> Result<()> {
     assert_eq!(kept["metadata"]["labels"]["open-cluster-management.io/cluster-name"], other);
     assert_eq!(world.get("clusterrolebinding", "", &own(&name)).await, None);
     Ok(())
+}
+
+#[tokio::test]
+async fn a_deleted_cluster_with_a_refused_name_says_that_its_works_hold_it_and_goes_when_they_are_gone() -> Result<()> {
+    let (world, name) = (world().await?, "kube-node-lease");
+    world.register(name).await?;
+    world.patch(name, json!({"metadata": {"finalizers": [API_CLEANUP]}})).await?;
+    world.create_work(name, "left", json!({})).await?;
+    world.clusters().delete(name, &DeleteParams::default()).await?;
+    let says_why = || async {
+        let (reason, message) = world.wait_for_condition(name, "Deleting", "False").await?;
+        anyhow::Ok(reason == "ResourceRemaining" && message.contains("Delete the ManifestWorks of this cluster"))
+    };
+    eventually("the condition says what holds the cluster", says_why).await?;
+    assert!(world.get("manifestwork", name, "left").await.is_some(), "the namespace belongs to others");
+    world.finish_work(name, "left").await?;
+    world.plane.kubectl(&["delete", "manifestwork", "left", "-n", name]).await?;
+    world.wait_until_gone("managedcluster", "", name).await
 }

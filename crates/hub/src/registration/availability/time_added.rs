@@ -1,7 +1,7 @@
 //! `timeAdded` of taints.
 //!
-//! OCM's webhook sets it, where it is installed, and refuses it from anybody else. So the hub writes it until that is
-//! refused, and leaves it to the server from then on.
+//! OCM's webhook sets it, where it is installed, and refuses it from anybody else. So the hub writes it unless the last
+//! write showed that the server sets it.
 
 use std::{
     future::Future,
@@ -11,6 +11,8 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::cluster::v1::{ManagedCluster, Taint};
+
+use ocm_runtime::error::all;
 
 use crate::error::{Error, Result};
 
@@ -39,20 +41,33 @@ impl TimeAdded {
         F: Future<Output = Result<Option<ManagedCluster>>>,
     {
         let untimed = without_new_times(old, &new);
-        if self.is_set_by_server.load(Relaxed) {
-            // If the webhook has been removed, the taints come back without times. The controller sees that change.
-            let written = patch(untimed).await?;
-            self.is_set_by_server.store(written.is_none_or(|written| new_taints_are_timed(old, &written)), Relaxed);
-            return Ok(());
+        // Taints that were written without times and still lack them show that the server does not set them.
+        let adds_taints = untimed.spec.taints != old.spec.taints;
+        if adds_taints && self.is_set_by_server.load(Relaxed) {
+            return self.write_untimed(old, patch(untimed)).await;
         }
         match patch(new).await {
-            Err(error) if is_refused(&error) => {
-                patch(untimed).await.map_err(|_| error)?;
-                self.is_set_by_server.store(true, Relaxed);
+            Err(refusal) if is_refused(&refusal) => match self.write_untimed(old, patch(untimed)).await {
+                Err(error) => all([Err(refusal), Err(error)]),
+                Ok(()) => Ok(()),
+            },
+            result => {
+                result?;
+                self.is_set_by_server.store(false, Relaxed);
                 Ok(())
             }
-            result => result.map(|_| ()),
         }
+    }
+
+    /// If the server does not set times, the taints come back without, which the controller sees as a change.
+    async fn write_untimed(
+        &self,
+        old: &ManagedCluster,
+        patch: impl Future<Output = Result<Option<ManagedCluster>>>,
+    ) -> Result<()> {
+        let written = patch.await?;
+        self.is_set_by_server.store(written.is_none_or(|written| new_taints_are_timed(old, &written)), Relaxed);
+        Ok(())
     }
 }
 
@@ -77,6 +92,8 @@ fn is_refused(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+
+    use ocm_runtime::{Class, Classified as _};
 
     use super::*;
     use crate::testing::{cluster, now, refused};
@@ -109,6 +126,39 @@ mod tests {
         };
         times.write(&old, with(&[taint("old", true), taint("new", true)]), patch).await.unwrap();
         requests.into_inner().unwrap()
+    }
+
+    /// Writes a taint to a server that answers so, one answer for each request; returns the result and whether the next
+    /// write leaves the times to the server.
+    async fn answered(old: &[Taint], answers: Vec<Result<Option<ManagedCluster>>>) -> (Result<()>, bool) {
+        let (times, answers) = (TimeAdded::default(), Mutex::new(answers.into_iter()));
+        let patch = |_| std::future::ready(answers.lock().unwrap().next().unwrap());
+        let written = times.write(&with(old), with(&[taint("new", true)]), patch).await;
+        (written, times.is_set_by_server.load(Relaxed))
+    }
+
+    #[tokio::test]
+    async fn of_two_refusals_the_one_that_is_retried_first_counts() {
+        let (written, _) = answered(&[], vec![Err(refused(400)), Err(refused(500))]).await;
+        assert_eq!(written.unwrap_err().class(), Class::Transient);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_refuses_times_but_sets_none_is_not_taken_for_one_that_sets_them() {
+        let untimed = || Ok(Some(with(&[taint("new", false)])));
+        assert!(!answered(&[], vec![Err(refused(403)), untimed()]).await.1);
+    }
+
+    #[tokio::test]
+    async fn a_taint_that_the_server_left_without_time_gets_one_when_the_server_allows_it() {
+        let times = TimeAdded::default();
+        assert_eq!(requests(&times, true).await, [true, false], "the server sets times");
+        let patch = |new: ManagedCluster| {
+            assert_eq!(new.spec.taints, [taint("left", true)]);
+            std::future::ready(Ok(Some(new)))
+        };
+        times.write(&with(&[taint("left", false)]), with(&[taint("left", true)]), patch).await.unwrap();
+        assert_eq!(requests(&times, false).await, [true], "the server accepts times now");
     }
 
     #[tokio::test]

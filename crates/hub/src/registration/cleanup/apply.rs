@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kube::{
-    ResourceExt as _,
-    api::{DeleteParams, Preconditions},
+    Api, ResourceExt as _,
+    api::{DeleteParams, DynamicObject, Preconditions},
 };
 use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{ResultExt as _, error::found};
@@ -33,19 +33,19 @@ pub(super) enum Outcome {
     Remaining(RemainingResources),
     /// Nothing is left, and the finalizer is gone.
     Done,
-    /// It does not go on.
-    Failed(Arc<Error>),
+    /// Some requests failed.
+    Failed(Vec<Arc<Error>>),
 }
 
 impl CleanupController {
     pub(super) async fn write(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
         let cluster = observed.cluster.clone();
         Ok(match (plan, &observed.remaining) {
-            (_, Err(error)) => Applied { cluster, outcome: Outcome::Failed(error.clone()) },
+            (_, Err(error)) => Applied { cluster, outcome: Outcome::Failed(vec![error.clone()]) },
             (Plan::Delete { resource, items }, Ok(Some(remaining))) => {
-                let deleted = self.delete(&observed.name, &resource, &items).await;
-                let outcome = deleted
-                    .map_or_else(|error| Outcome::Failed(Arc::new(error)), |()| Outcome::Remaining(remaining.clone()));
+                let errors = delete(&self.api(&observed.name, &resource), &resource, &items).await;
+                let is_done = errors.is_empty();
+                let outcome = if is_done { Outcome::Remaining(remaining.clone()) } else { Outcome::Failed(errors) };
                 Applied { cluster, outcome }
             }
             (Plan::AddFinalizer(new), _) => {
@@ -55,17 +55,6 @@ impl CleanupController {
             (Plan::RemoveFinalizer(new), _) => self.release(cluster.as_deref(), &new).await?,
             (Plan::Leave | Plan::Delete { .. }, _) => Applied { cluster, outcome: Outcome::Nothing },
         })
-    }
-
-    async fn delete(&self, namespace: &str, resource: &GcResource, items: &[Item]) -> Result<()> {
-        let api = self.api(namespace, resource);
-        for item in items {
-            let only_this = Preconditions { uid: item.uid.clone(), ..Preconditions::default() };
-            let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
-            let deleted = api.delete(&item.name, &params).await;
-            found(deleted.while_trying_to("delete", || format!("{resource} {namespace}/{}", item.name)))?;
-        }
-        Ok(())
     }
 
     async fn patch(&self, old: Option<&ManagedCluster>, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
@@ -84,4 +73,17 @@ impl CleanupController {
         let left = released.filter(|cluster| !cluster.finalizers().is_empty());
         Ok(Applied { cluster: left.map(Arc::new), outcome: Outcome::Done })
     }
+}
+
+/// Deletes every item, also after one that is refused. Returns the errors.
+pub(super) async fn delete(api: &Api<DynamicObject>, resource: &GcResource, items: &[Item]) -> Vec<Arc<Error>> {
+    let mut errors = Vec::new();
+    for item in items {
+        let only_this = Preconditions { uid: item.uid.clone(), ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
+        let deleted = api.delete(&item.name, &params).await;
+        let noun = || format!("{resource} {}/{}", api.namespace().unwrap_or_default(), item.name);
+        errors.extend(found(deleted.while_trying_to("delete", noun)).err().map(|error| Arc::new(error.into())));
+    }
+    errors
 }

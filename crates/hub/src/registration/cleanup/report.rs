@@ -1,10 +1,14 @@
-//! What condition `Deleting` says, and when to look again.
+//! Condition `Deleting`, and the requeue.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::DELETING, limits, reasons::cluster as reasons};
-use ocm_runtime::{Requeue, conditions::NewCondition, error::chain};
+use ocm_runtime::{
+    Requeue,
+    conditions::NewCondition,
+    error::{all, chain},
+};
 
 use super::{
     apply::{Applied, Outcome},
@@ -14,6 +18,9 @@ use crate::{
     error::{Error, Result},
     registration::status::set_condition,
 };
+
+/// How many errors a condition names.
+const MOST_CAUSES: usize = 5;
 
 const DONE: &str = "Nothing that belongs to the cluster is left in its namespace.";
 
@@ -27,11 +34,11 @@ pub(super) fn status(applied: &Applied, now: Timestamp) -> Option<(Arc<ManagedCl
 fn condition(outcome: &Outcome) -> Option<NewCondition> {
     match outcome {
         Outcome::Nothing => None,
-        Outcome::Failed(error) if error.is_conflict() => None,
+        Outcome::Failed(errors) if errors.iter().all(|error| error.is_conflict()) => None,
         Outcome::Remaining(remaining) => {
             Some(NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, message(remaining)))
         }
-        Outcome::Failed(error) => Some(NewCondition::is_false(DELETING, reasons::DELETING_ERROR, failed(error))),
+        Outcome::Failed(errors) => Some(NewCondition::is_false(DELETING, reasons::DELETING_ERROR, failed(errors))),
         Outcome::Done => Some(NewCondition::is_true(DELETING, reasons::NO_RESOURCE, DONE)),
     }
 }
@@ -46,15 +53,25 @@ fn message(remaining: &RemainingResources) -> String {
     )
 }
 
-fn failed(error: &Error) -> String {
-    format!("The cluster's resources could not be deleted: {}. The hub keeps trying.", chain(error))
+/// Names some of the causes; a condition's message is limited.
+fn failed(errors: &[Arc<Error>]) -> String {
+    let causes: Vec<_> =
+        errors.iter().filter(|error| !error.is_conflict()).map(|error| chain(error.as_ref())).collect();
+    let named = causes.iter().take(MOST_CAUSES).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let more = match causes.len().saturating_sub(MOST_CAUSES) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("The cluster's resources could not be deleted: {named}{more}. The hub keeps trying.")
 }
 
 /// When to look again. An error that the condition reports is still an error.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
     match applied.outcome {
         Outcome::Remaining(_) => Ok(Requeue::After(limits::CLUSTER_DELETION_RECHECK)),
-        Outcome::Failed(error) => Err(error.into()),
+        Outcome::Failed(errors) => {
+            all(errors.into_iter().map(|error| Err(Error::from(error)))).map(|()| Requeue::OnChange)
+        }
         Outcome::Nothing | Outcome::Done => Ok(Requeue::OnChange),
     }
 }

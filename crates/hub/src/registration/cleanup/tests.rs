@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
-use kube::core::Status;
+use kube::{Api, core::Status};
 use ocm_api::{finalizers::CLUSTER_RESOURCE_CLEANUP as FINALIZER, limits};
+use ocm_runtime::{Class, Classified as _};
+use serde_json::json;
 
 use super::{
     apply::Outcome,
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     registration::status::condition,
-    testing::{cluster, deleting, now},
+    testing::{client_answered_with, cluster, deleting, now},
 };
 
 fn works() -> GcResource {
@@ -93,10 +95,27 @@ fn the_condition_says_what_is_left_and_what_holds_it() {
 fn the_condition_says_when_it_is_done_and_what_went_wrong() {
     let (status, reason, _) = reported(Outcome::Done).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("True", "NoResource"));
-    let (status, reason, message) = reported(Outcome::Failed(refused(403))).unwrap();
+    let (status, reason, message) = reported(Outcome::Failed(vec![refused(403)])).unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "DeletingError"));
     assert!(message.contains("failed to list works: no"), "{message}");
-    assert_eq!(reported(Outcome::Failed(refused(409))), None, "a conflict is not reported");
+    assert_eq!(reported(Outcome::Failed(vec![refused(409)])), None, "a conflict is not reported");
+    let (.., message) = reported(Outcome::Failed(vec![refused(403); 7])).unwrap();
+    assert_eq!(message.matches("failed to list works").count(), 5);
+    assert!(message.contains("; and 2 more. "), "{message}");
+}
+
+#[tokio::test]
+async fn an_object_whose_deletion_is_refused_does_not_keep_the_others() {
+    let refusal = |message: &str| (422, json!(Status::failure(message, "Invalid").with_code(422)));
+    let answers = vec![refusal("not a"), (200, json!(Status::success())), (500, json!({})), refusal("not d")];
+    let api = Api::namespaced_with(client_answered_with(answers), "c1", &works().api());
+    let items = ["a", "b", "c", "d"].map(|name| item(name, 0));
+    let errors = apply::delete(&api, &works(), &items).await;
+    assert_eq!(errors.len(), 3);
+    let (.., message) = reported(Outcome::Failed(errors.clone())).unwrap();
+    assert!(message.contains("c1/a: not a") && message.contains("c1/d: not d"), "{message}");
+    let next = report::next(Applied { cluster: None, outcome: Outcome::Failed(errors) });
+    assert_eq!(next.unwrap_err().class(), Class::Transient, "the first retry is for all");
 }
 
 #[test]
@@ -105,7 +124,7 @@ fn it_looks_again_while_something_is_left() {
     let next = |outcome| report::next(Applied { cluster: None, outcome });
     assert_eq!(next(Outcome::Remaining(remaining)).unwrap(), Requeue::After(limits::CLUSTER_DELETION_RECHECK));
     assert_eq!(next(Outcome::Done).unwrap(), Requeue::OnChange);
-    assert!(next(Outcome::Failed(refused(403))).is_err());
+    assert!(next(Outcome::Failed(vec![refused(403)])).is_err());
 }
 
 #[test]

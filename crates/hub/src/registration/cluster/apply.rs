@@ -5,7 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt as _};
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{error::found, write};
+use ocm_runtime::{
+    error::{all, found},
+    write,
+};
 
 use super::{
     ClusterController,
@@ -33,8 +36,8 @@ pub(crate) struct Applied {
 impl ClusterController {
     pub(super) async fn write(&self, observed: &Observed, mut plan: Plan) -> Result<Applied> {
         let mut applied = Applied::nothing(observed, plan.waits_for);
-        if let Err(error) = self.write_namespace(plan.namespace.take()).await {
-            applied.note(error)?;
+        applied.note([self.write_namespace(plan.namespace.take()).await])?;
+        if !applied.errors.is_empty() {
             return Ok(applied);
         }
         if let (Some(old), Some(new)) = (&observed.cluster, plan.with_finalizer.take()) {
@@ -42,12 +45,8 @@ impl ClusterController {
             applied.cluster = claimed.map(Arc::new).or(applied.cluster);
         }
         let release = plan.without_finalizer.take();
-        for result in self.write_rights(plan).await {
-            result.or_else(|error| applied.note(error))?;
-        }
-        for error in self.drive(observed, applied.waits_for).await {
-            applied.note(error)?;
-        }
+        applied.note(self.write_rights(plan).await)?;
+        applied.note(self.drive(observed, applied.waits_for).await.into_iter().map(Err))?;
         if let (Some(old), Some(new)) = (&observed.cluster, release) {
             self.release(old, &new).await?;
         }
@@ -107,12 +106,13 @@ impl Applied {
         Self { phase: *phase, refusal: *refusal, cluster: cluster.clone(), waits_for, errors: Vec::new() }
     }
 
-    /// Keeps an error for the condition of an accepted cluster; any other, and every conflict, ends the run.
-    fn note(&mut self, error: Error) -> Result<()> {
-        if self.phase != Phase::Accepted || error.is_conflict() {
-            return Err(error);
+    /// Keeps errors for the condition of an accepted cluster. Those of other clusters end the run, and so do conflicts.
+    pub(super) fn note(&mut self, results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+        let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        if self.phase != Phase::Accepted || errors.iter().any(Error::is_conflict) {
+            return all(errors.into_iter().map(Err));
         }
-        self.errors.push(error);
+        self.errors.extend(errors);
         Ok(())
     }
 }

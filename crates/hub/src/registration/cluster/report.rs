@@ -1,9 +1,14 @@
-//! What condition `HubAcceptedManagedCluster` says, and when to look again.
+//! Condition `HubAcceptedManagedCluster`, condition `Deleting` of a cluster that the hub cannot clean up, and the requeue.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ocm_api::{cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, limits, reasons::cluster as reasons};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    conditions::cluster::{DELETING, HUB_ACCEPTED},
+    limits,
+    reasons::cluster as reasons,
+};
 use ocm_runtime::{Class, Classified as _, Requeue, conditions::NewCondition, error::chain};
 
 use super::{apply::Applied, observe::Phase, plan::WaitReason};
@@ -41,6 +46,7 @@ fn condition(applied: &Applied) -> Option<NewCondition> {
         Phase::Accepted => Some(NewCondition::is_true(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_ACCEPTED, ACCEPTED)),
         Phase::Denied if applied.waits_for == WaitReason::Works => None,
         Phase::Denied => Some(NewCondition::is_false(HUB_ACCEPTED, reasons::HUB_CLUSTER_ADMIN_DENIED, DENIED)),
+        Phase::Deleting if applied.waits_for == WaitReason::Works => applied.refusal.map(held),
         Phase::Gone | Phase::Deleting | Phase::Pending => None,
     }
 }
@@ -62,6 +68,15 @@ fn cause(errors: &[Error]) -> String {
 
 fn refusal(why: &str) -> String {
     format!("The cluster is accepted, but the hub gives it no rights: {why}. Register the cluster under another name.")
+}
+
+/// The clean-up deletes nothing in a namespace that is not the cluster's own, so somebody else has to.
+fn held(why: &str) -> NewCondition {
+    let message = format!(
+        "The cluster's namespace still has ManifestWorks, and the hub does not delete them: {why}. Delete the ManifestWorks \
+         of this cluster; the hub then removes the cluster's last rights and its finalizer."
+    );
+    NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, message)
 }
 
 /// When to look again. An error that the condition reports is still an error.

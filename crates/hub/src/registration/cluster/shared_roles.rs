@@ -12,7 +12,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     rbac::{REGISTRATION_CLUSTER_ROLE, WORK_CLUSTER_ROLE},
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _, error::all};
 
 use super::rbac::{Step, objects, removal, upsert};
 use crate::{
@@ -90,10 +90,11 @@ impl Controller for SharedRolesController {
     }
 
     async fn apply(&self, _: &Observed, plan: Vec<Step<ClusterRole>>) -> Result<()> {
+        let mut results = Vec::new();
         for step in plan {
-            step.run(&self.hub.client, &self.roles).await?;
+            results.push(step.run(&self.hub.client, &self.roles).await);
         }
-        Ok(())
+        all(results)
     }
 }
 

@@ -286,6 +286,32 @@ fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
 }
 
 #[test]
+fn of_several_errors_of_a_denied_cluster_the_one_that_is_retried_first_counts() {
+    let observed = with_rights(Some(once_accepted()));
+    let noted = |codes: &[u16]| {
+        let results = codes.iter().map(|code| Err(answered(*code, "no")));
+        Applied::nothing(&observed, WaitReason::None).note(results).unwrap_err().class()
+    };
+    assert_eq!(noted(&[422, 500]), Class::Transient);
+    assert_eq!(noted(&[422, 409]), Class::Conflict);
+}
+
+#[test]
+fn the_condition_of_a_deleted_cluster_with_a_refused_name_says_which_works_hold_it() {
+    let leaving = || deleting(complete(), &[finalizers::CLUSTER_API_RESOURCE_CLEANUP]);
+    let deleting = |works_remain| {
+        let observed = Observed { works_remain, ..refused(leaving()) };
+        let applied = Applied::nothing(&observed, plan(&observed).waits_for);
+        let (_, new) = report::status(&applied, now())?;
+        condition(&new, "Deleting").cloned()
+    };
+    let held = deleting(true).unwrap();
+    assert_eq!((held.status.as_str(), held.reason.as_str()), ("False", reasons::RESOURCE_REMAINING));
+    assert!(held.message.contains("it belongs to others. Delete the ManifestWorks"), "{}", held.message);
+    assert_eq!(deleting(false), None);
+}
+
+#[test]
 fn works_are_counted_only_where_the_decision_depends_on_them() {
     let matter = |cluster: Option<ManagedCluster>, is_refused, rights: ClusterRbac| {
         works_matter(phase(cluster.as_ref(), &rights), is_refused, cluster.as_ref(), &rights)
