@@ -29,9 +29,7 @@ impl Trigger {
     /// Reconciles an add-on on all clusters that have it.
     pub fn reconcile_all(&self, addon: &str) {
         let Some((queue, addons)) = self.lock().get(addon).cloned() else { return };
-        for addon in addons.list() {
-            queue.add(ObjectKey::of(&*addon));
-        }
+        addons.keys().into_iter().for_each(|key| queue.add(key));
     }
 
     /// Connects it to the controller of an add-on.

@@ -60,6 +60,12 @@ impl<K> Cache<K> {
         self.lock().left_out_in(namespace).cloned()
     }
 
+    /// The keys of all objects, none of which is parsed.
+    #[must_use]
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.lock().keys()
+    }
+
     /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -64,6 +64,10 @@ impl<K> State<K> {
         self.objects.values().cloned().collect()
     }
 
+    pub(super) fn keys(&self) -> Vec<ObjectKey> {
+        self.objects.keys().cloned().collect()
+    }
+
     pub(super) fn within(&self, namespace: &str) -> Vec<Packed<K>> {
         let from_first = self.objects.range((Bound::Included(ObjectKey::new(namespace, "")), Bound::Unbounded));
         from_first.take_while(|(key, _)| key.namespace == namespace).map(|(_, packed)| packed.clone()).collect()

@@ -1,13 +1,16 @@
 //! Makes the decisions: observes everything that the decision on an add-on depends on, and publishes what was decided.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use ocm_api::addon::v1alpha1::{ClusterManagementAddOn, ManagedClusterAddOn};
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue};
 
-use super::{Decision, Inputs, decide};
+use super::{Decision, Inputs, decide, recent::RecentDecisions};
 use crate::{
     addon::{
         facts::{self, Management},
@@ -18,8 +21,8 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How long to wait for more changes of installations before deciding: while an add-on is being installed on a large fleet,
-/// one changes every few milliseconds.
+/// How long to wait, at least, for more changes of installations before deciding: while an add-on is being installed on a
+/// large fleet, one changes every few milliseconds. See [`RecentDecisions::pause`].
 const COALESCE: Duration = Duration::from_millis(100);
 
 /// See the module.
@@ -28,6 +31,7 @@ pub(crate) struct DecisionController {
     store: AddOnStore,
     managements: Cache<ClusterManagementAddOn>,
     addons: Cache<ManagedClusterAddOn>,
+    recent: RecentDecisions,
 }
 
 /// An add-on, and what the decision on it depends on.
@@ -35,12 +39,13 @@ pub(crate) struct DecisionController {
 pub(crate) struct Observed {
     addon: String,
     inputs: Inputs,
+    since: Instant,
 }
 
 impl DecisionController {
     pub(crate) fn new(hub: &HubContext, store: AddOnStore) -> Self {
         let (managements, addons) = (sources::managements(&hub.informers), sources::addons(&hub.informers));
-        Self { store, managements, addons }
+        Self { store, managements, addons, recent: RecentDecisions::default() }
     }
 
     fn inputs(&self, addon: &str) -> Inputs {
@@ -48,8 +53,10 @@ impl DecisionController {
         let followed = management.as_ref().map(|management| management.followed()).unwrap_or_default();
         let tracker = self.store.tracker();
         let is_unreadable = |namespace: &str| tracker.unreadable_in(namespace).is_some();
+        let placements: Vec<_> = followed.iter().map(|followed| tracker.placement(&followed.placement)).collect();
         Inputs {
-            placements: followed.iter().map(|followed| tracker.placement(&followed.placement)).collect(),
+            chosen: self.recent.chosen(addon, &placements),
+            placements,
             has_unreadable: followed.iter().any(|followed| is_unreadable(&followed.placement.namespace)),
             installed: self.store.installed(addon),
             failures: self.store.failures(addon),
@@ -68,28 +75,40 @@ impl Controller for DecisionController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let queue = builder.queue();
-        self.store.listen(move |event| {
-            if let StoreEvent::Failure { addon } = event {
-                queue.add_after(addon.clone(), COALESCE);
+        let (queue, recent) = (builder.queue(), self.recent.clone());
+        let add = move |addon: String, least| {
+            let pause = recent.pause(&addon, least);
+            queue.add_after(addon, pause);
+        };
+        builder.watches(&self.managements, |change| [change.object().name_any()]);
+        self.store.listen({
+            let add = add.clone();
+            move |event| {
+                if let StoreEvent::Failure { addon } = event {
+                    add(addon.clone(), COALESCE);
+                }
             }
         });
-        builder.watches(&self.managements, |change| [change.object().name_any()]);
-        let store = self.store.clone();
-        self.store.tracker().setup(builder, move |placement| store.followers(placement));
-        let queue = builder.queue();
+        self.store.tracker().setup(builder, {
+            let (store, add) = (self.store.clone(), add.clone());
+            move |placement| {
+                store.followers(placement).into_iter().for_each(|addon| add(addon, Duration::ZERO));
+                None::<String>
+            }
+        });
         builder.watches(&self.addons, move |change| {
             if is_relevant(change) {
-                queue.add_after(change.object().name_any(), COALESCE);
+                add(change.object().name_any(), COALESCE);
             }
             None
         });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
+        let since = Instant::now();
         let inputs = self.inputs(key);
         let is_known = inputs.management.is_some() || self.store.decision(key).is_some();
-        Ok(is_known.then(|| Observed { addon: key.clone(), inputs }))
+        Ok(is_known.then(|| Observed { addon: key.clone(), inputs, since }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Decision {
@@ -98,7 +117,12 @@ impl Controller for DecisionController {
 
     async fn apply(&self, observed: &Observed, decision: Decision) -> Result<Option<Duration>> {
         let recheck_after = decision.recheck_after.and_then(|after| Duration::try_from(after).ok());
-        self.store.publish(&observed.addon, decision);
+        let Observed { addon, inputs, since } = observed;
+        self.store.publish(addon, decision);
+        match inputs.management {
+            Some(_) => self.recent.record(addon, &inputs.chosen, since.elapsed()),
+            None => self.recent.forget(addon),
+        }
         Ok(recheck_after)
     }
 

@@ -4,8 +4,10 @@
 //! decided before, and the time; it answers what is desired on each cluster and how far each placement has come. The
 //! installation controller writes what is desired, cluster by cluster, and decides nothing itself.
 
+mod chosen;
 pub(crate) mod controller;
 mod progress;
+mod recent;
 #[cfg(test)]
 mod tests;
 
@@ -16,10 +18,11 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
+use self::chosen::Chosen;
 pub(crate) use self::progress::Progress;
 use super::facts::{FollowedPlacement, Management, Strategy};
 use crate::{
-    decisions::{ClusterName, DecisionGroups, GroupKey, PlacementSnapshot},
+    decisions::{ClusterName, DecisionGroups, PlacementSnapshot},
     rollout::{self, ClusterStatus, Status},
 };
 
@@ -42,6 +45,8 @@ pub(crate) struct Inputs {
     pub(crate) management: Option<Arc<Management>>,
     /// The placements that the add-on follows, in their order; `None` for one that does not exist.
     pub(crate) placements: Vec<Option<PlacementSnapshot>>,
+    /// The clusters of these placements.
+    pub(crate) chosen: Arc<Chosen>,
     /// Whether there are placements or decisions that cannot be read and may choose more clusters.
     pub(crate) has_unreadable: bool,
     pub(crate) installed: Arc<Installed>,
@@ -124,12 +129,12 @@ fn manual(inputs: &Inputs, management: &Management) -> Decision {
 
 /// It is installed where placements choose, and nowhere else.
 fn by_placements(inputs: &Inputs, management: &Management, followed: &[FollowedPlacement], now: Timestamp) -> Decision {
-    let chosen_by = chosen_by(inputs);
-    let mut decision = Decision { progress: Some(Vec::new()), ..unwanted(inputs, management, &chosen_by, now) };
+    let no_groups = DecisionGroups::default();
+    let mut decision = Decision { progress: Some(Vec::new()), ..unwanted(inputs, management, now) };
     for (index, followed) in followed.iter().enumerate() {
         let snapshot = inputs.placements.get(index).and_then(Option::as_ref);
-        let groups = snapshot.map(|snapshot| own_groups(snapshot, &chosen_by, index)).unwrap_or_default();
-        let rollout = rollout::plan(&followed.rollout, &groups, &statuses(inputs, &groups), now);
+        let groups = inputs.chosen.groups(index).unwrap_or(&no_groups);
+        let rollout = rollout::plan(&followed.rollout, groups, &statuses(inputs, groups), now);
         let refusal = management.refusal.as_ref().or(followed.refusal.as_ref());
         let begun: BTreeSet<_> = rollout.clusters.iter().map(|status| &status.cluster).collect();
         for cluster in groups.clusters() {
@@ -138,33 +143,11 @@ fn by_placements(inputs: &Inputs, management: &Management, followed: &[FollowedP
             let state = if may_install { DesiredState::Installed } else { DesiredState::Kept };
             decision.desired.insert(cluster.clone(), management.desired(state, refusal));
         }
-        let progress = Progress::of(followed, refusal, snapshot, &groups, inputs);
+        let progress = Progress::of(followed, refusal, snapshot, groups, inputs);
         decision.progress.get_or_insert_default().push(progress);
         decision.recheck_after = earlier(decision.recheck_after, rollout.recheck_after);
     }
     decision
-}
-
-/// The position of the placement that decides on each cluster: of several that choose it, the last.
-fn chosen_by(inputs: &Inputs) -> BTreeMap<ClusterName, usize> {
-    let placements = inputs.placements.iter().enumerate();
-    let chosen = placements.filter_map(|(index, snapshot)| Some((index, snapshot.as_ref()?.decisions.clusters())));
-    chosen.flat_map(|(index, clusters)| clusters.into_iter().map(move |cluster| (cluster, index))).collect()
-}
-
-/// The groups of a placement, with those clusters that it decides on.
-fn own_groups(
-    snapshot: &PlacementSnapshot,
-    chosen_by: &BTreeMap<ClusterName, usize>,
-    placement: usize,
-) -> DecisionGroups {
-    // Without an order of groups, all clusters are one group, which makes no difference to rollouts of type All.
-    let one = || {
-        let key = GroupKey { name: "".into(), index: 0 };
-        DecisionGroups::new(snapshot.decisions.clusters().into_iter().map(|cluster| (key.clone(), cluster)))
-    };
-    let groups = snapshot.decisions.groups().unwrap_or_else(|_| one());
-    groups.filtered(|cluster| chosen_by.get(cluster) == Some(&placement))
 }
 
 /// How far the installation has come on each cluster where it has begun.
@@ -180,14 +163,9 @@ fn statuses(inputs: &Inputs, groups: &DecisionGroups) -> Vec<ClusterStatus> {
 }
 
 /// Where it is installed and no placement chooses.
-fn unwanted(
-    inputs: &Inputs,
-    management: &Management,
-    chosen_by: &BTreeMap<ClusterName, usize>,
-    now: Timestamp,
-) -> Decision {
+fn unwanted(inputs: &Inputs, management: &Management, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
-    for cluster in inputs.installed.keys().filter(|cluster| !chosen_by.contains_key(*cluster)) {
+    for cluster in inputs.installed.keys().filter(|cluster| !inputs.chosen.contains(cluster)) {
         let before = inputs.before.desired.get(cluster);
         let since = before.and_then(|before| before.unwanted_since(&management.uid)).unwrap_or(now);
         let left = GRACE - now.duration_since(since);

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Decision, DesiredState, Failures, GRACE, Inputs, Installed, Progress, UNREADABLE, decide};
+use super::{Chosen, Decision, DesiredState, Failures, GRACE, Inputs, Installed, Progress, UNREADABLE, decide};
 use crate::{
     addon::{facts::Management, testing::management},
     decisions::testing::chosen,
@@ -64,8 +64,10 @@ impl World {
     fn decide(&mut self) -> Decision {
         let followed = self.management.as_ref().map(Management::followed).unwrap_or_default();
         let snapshot = |name: &str| self.placements.get(name).map(|clusters| chosen(clusters));
+        let placements: Vec<_> = followed.iter().map(|followed| snapshot(&followed.placement.name)).collect();
         let inputs = Inputs {
-            placements: followed.iter().map(|followed| snapshot(&followed.placement.name)).collect(),
+            chosen: Arc::new(Chosen::of(&placements)),
+            placements,
             management: self.management.clone().map(Arc::new),
             has_unreadable: self.has_unreadable,
             installed: Arc::new(self.installed.clone()),

@@ -10,6 +10,7 @@ mod progressing;
 mod report;
 #[cfg(test)]
 mod tests;
+mod works;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use ocm_runtime::{
     informer::View, write,
 };
 
-use self::{observe::Observed, plan::Plan};
+use self::{observe::Observed, plan::Plan, works::WorkIndex};
 use super::{
     facts, sources,
     store::{AddOnStore, StoreEvent},
@@ -41,7 +42,7 @@ pub(crate) struct InstallationController {
     clusters: Cache<ManagedCluster>,
     cluster_facts: View<facts::Cluster>,
     works: Cache<ManifestWork>,
-    work_facts: View<facts::Work>,
+    work_index: WorkIndex,
 }
 
 /// The result of a plan.
@@ -62,7 +63,7 @@ impl InstallationController {
             addons: sources::addons(&hub.informers),
             cluster_facts: clusters.view(|cluster| Some(facts::Cluster::of(cluster))),
             clusters,
-            work_facts: works.view(facts::Work::of),
+            work_index: WorkIndex::of(&works),
             works,
             hub: hub.clone(),
         }

@@ -1,10 +1,10 @@
 //! What the decision on one installation depends on.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, annotations::ADDON_HOSTING_CLUSTER};
-use ocm_runtime::{ObjectKey, informer::View};
+use ocm_runtime::ObjectKey;
 
 use super::InstallationController;
 use crate::addon::{decision::Desired, facts};
@@ -26,10 +26,8 @@ impl InstallationController {
         let desired = self.store.desired(key)?;
         let addon = self.addons.get(key);
         let host = addon.as_ref().and_then(|addon| host(addon));
-        let mut works = works_in(&self.work_facts, &key.namespace, key);
-        if let Some(host) = host.filter(|host| *host != key.namespace) {
-            works.extend(works_in(&self.work_facts, &host, key));
-        }
+        let own = &*key.namespace;
+        let works = self.work_index.of_addon(key, &[own, host.as_deref().unwrap_or(own)]);
         let cluster = self.cluster_facts.get(&ObjectKey::new("", key.namespace.clone()));
         Some(Observed { key: key.clone(), desired, addon, cluster, works })
     }
@@ -38,14 +36,4 @@ impl InstallationController {
 /// The cluster that hosts the add-on's agent, if another one does.
 pub(super) fn host(addon: &ManagedClusterAddOn) -> Option<String> {
     addon.annotations().get(ADDON_HOSTING_CLUSTER).filter(|host| !host.is_empty()).cloned()
-}
-
-/// The works of an add-on in one namespace.
-fn works_in(works: &View<facts::Work>, namespace: &str, addon: &ObjectKey) -> Vec<facts::Work> {
-    let first = ObjectKey::new(namespace, "");
-    works.read(|works| {
-        let here = works.range((Bound::Included(first), Bound::Unbounded));
-        let here = here.take_while(|(key, _)| key.namespace == namespace).map(|(_, work)| work);
-        here.filter(|work| work.addon == *addon).cloned().collect()
-    })
 }
