@@ -1,8 +1,8 @@
 //! Placement: selects clusters, and writes them into PlacementDecisions.
 //!
 //! How the data flows: informers keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
-//! returns which placements a change can affect. Each of these is planned, one at a time ([`planning`]), from a
-//! [`Snapshot`](index::Snapshot) of the index. [`plan`] determines the sets that it may select from ([`eligible`]), the clusters
+//! returns which placements a change can affect. Each of these is planned from a [`Snapshot`](index::Snapshot) of the index,
+//! one at a time if it counts what others select ([`planning`]). [`plan`] determines the sets that it may select from ([`eligible`]), the clusters
 //! that fit and the best of them ([`schedule`], by the [`rules`] in its spec), their groups and decisions ([`group`]), and its
 //! status ([`status`]). Decisions that differ are written ([`apply`]), and [`events`] report the writes.
 
@@ -48,8 +48,8 @@ use self::{
     apply::{DecisionWrite, Writer},
     events::EventQueue,
     index::Index,
-    plan::{Observed, Plan, Step},
-    planning::{PlanningGuard, PlanningLock},
+    plan::{Plan, Step},
+    planning::{InPlanning, PlanningLock},
 };
 use crate::{
     caches,
@@ -75,13 +75,6 @@ pub(crate) struct PlacementController {
     clock: Clock,
 }
 
-/// A placement whose turn it is to be planned.
-#[derive(Debug)]
-pub(crate) struct InPlanning {
-    observed: Observed,
-    guard: PlanningGuard,
-}
-
 impl PlacementController {
     pub(crate) fn new(context: &Context, hub: &HubContext) -> Self {
         let (informers, clock) = (&hub.informers, context.clock().clone());
@@ -105,8 +98,8 @@ impl Controller for PlacementController {
     const NAME: &'static str = "placement";
     type Key = ObjectKey;
     type Observed = InPlanning;
-    type Plan = Plan;
-    type Applied = Plan;
+    type Plan = Option<Plan>;
+    type Applied = Option<Plan>;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
@@ -134,30 +127,26 @@ impl Controller for PlacementController {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<InPlanning>> {
-        let guard = self.planning.acquire().await;
-        let (Some(placement), Some(snapshot)) = (self.placements.get(key), self.index.snapshot(key)) else {
-            return Ok(None);
-        };
-        Ok((!snapshot.rules.is_ignored).then_some(InPlanning { observed: Observed { placement, snapshot }, guard }))
+        Ok(InPlanning::begin(&self.planning, &self.index, key, |key| self.placements.get(key)).await)
     }
 
-    fn plan(planned: &InPlanning, now: Timestamp) -> Plan {
-        plan::plan(&planned.observed, now)
+    fn plan(planned: &InPlanning, now: Timestamp) -> Option<Plan> {
+        planned.plan(now)
     }
 
-    async fn apply(&self, planned: &InPlanning, plan: Plan) -> Result<Plan> {
-        let placement = &planned.observed.placement;
-        self.index.record_plan(&ObjectKey::of(placement.as_ref()), plan.desired.clone(), plan.status.clone());
-        planned.guard.release();
+    async fn apply(&self, planned: &InPlanning, plan: Option<Plan>) -> Result<Option<Plan>> {
+        let Some(plan) = plan else { return Ok(None) };
+        planned.record(&self.index, &plan);
         let mut writes = Vec::new();
-        let written = self.write_decisions(placement, &plan.steps, &mut writes).await;
+        let written = self.write_decisions(&planned.placement, &plan.steps, &mut writes).await;
         // Also when a later step fails: the next run does not repeat these writes.
-        self.events.add(placement, &writes, &plan.scores);
-        written.map(|()| plan)
+        self.events.add(&planned.placement, &writes, &plan.scores);
+        written.map(|()| Some(plan))
     }
 
-    async fn report(&self, planned: &InPlanning, plan: Plan, _: Timestamp) -> Result<Requeue> {
-        self.write_status(&planned.observed.placement, plan.status).await?;
+    async fn report(&self, planned: &InPlanning, plan: Option<Plan>, _: Timestamp) -> Result<Requeue> {
+        let Some(plan) = plan else { return Ok(Requeue::OnChange) };
+        self.write_status(&planned.placement, plan.status).await?;
         let requeue_after = plan.requeue_after.and_then(|after| Duration::try_from(after).ok());
         Ok(requeue_after.map_or(Requeue::OnChange, Requeue::After))
     }

@@ -1,6 +1,9 @@
 //! Plans one placement: its clusters, in which decisions, and its status.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
@@ -129,8 +132,8 @@ fn steps(placement: &str, slices: &Slices, desired: &[DesiredDecision]) -> Vec<S
             steps.push(Step::Label(decision.clone()));
         }
     }
-    let is_desired = |name: &String| desired.iter().any(|decision| decision.name == *name);
-    let surplus = slices.iter().filter(|(name, slice)| slice.is_of(placement) && !is_desired(name));
+    let names: HashSet<_> = desired.iter().map(|decision| decision.name.as_str()).collect();
+    let surplus = slices.iter().filter(|(name, slice)| slice.is_of(placement) && !names.contains(name.as_str()));
     steps.extend(surplus.map(|(name, _)| Step::Delete(name.clone())));
     steps
 }

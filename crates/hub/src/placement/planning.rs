@@ -1,57 +1,174 @@
-//! Placements are planned one at a time.
+//! Placements that count what others select are planned one at a time.
 //!
-//! A plan counts for the plans after it: prioritizer Balance prefers clusters that other placements select less. If two
-//! placements were planned from the same snapshot, neither would see what the other selects, and placements that are created
-//! together would all select the same clusters. So a placement is planned under a lock, from its snapshot until its plan is
-//! recorded in the index. Writing, which takes most of the time, is concurrent.
+//! Prioritizer Balance prefers clusters that other placements select less. If two placements were planned from the same
+//! snapshot, neither would see what the other selects, and placements that are created together would all select the same
+//! clusters. So a placement whose selection depends on others is planned under a lock, from its snapshot until its plan is
+//! recorded in the index. Other plans, and all writes, are concurrent.
+//!
+//! A snapshot shares the maps of the index, and the index copies a map that it changes while a snapshot shares it. So a
+//! placement drops its snapshot before its plan is recorded and written.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+use ocm_api::cluster::v1beta1::Placement;
+use ocm_runtime::ObjectKey;
 use tokio::sync::OwnedMutexGuard;
+
+use super::{
+    index::{Index, Snapshot},
+    plan::{self, Observed, Plan},
+};
 
 /// Admits one placement at a time to planning, in the order in which they ask.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanningLock(Arc<tokio::sync::Mutex<()>>);
 
-/// Held while a placement is planned. Dropping it releases the lock too, so that a plan that fails blocks nobody.
+/// Releases the lock when it is dropped.
+type PlanningGuard = OwnedMutexGuard<()>;
+
+/// A placement that is being planned. Dropping it ends the planning too, so that a plan that fails blocks nobody.
 #[derive(Debug)]
-pub(super) struct PlanningGuard(Mutex<Option<OwnedMutexGuard<()>>>);
+pub(crate) struct InPlanning {
+    pub(super) placement: Arc<Placement>,
+    state: Mutex<Option<Planning>>,
+}
+
+#[derive(Debug)]
+struct Planning {
+    observed: Observed,
+    guard: Option<PlanningGuard>,
+}
 
 impl PlanningLock {
-    /// Waits until no other placement is being planned.
-    pub(super) async fn acquire(&self) -> PlanningGuard {
-        PlanningGuard(Mutex::new(Some(self.0.clone().lock_owned().await)))
+    /// Takes a snapshot of the index; waits until no other placement is being planned if the selection depends on others.
+    async fn snapshot(&self, index: &Index, key: &ObjectKey) -> Option<(Snapshot, Option<PlanningGuard>)> {
+        let snapshot = index.snapshot(key)?;
+        if !snapshot.rules.counts_others() {
+            return Some((snapshot, None));
+        }
+        drop(snapshot);
+        let guard = self.0.clone().lock_owned().await;
+        Some((index.snapshot(key)?, Some(guard)))
     }
 }
 
-impl PlanningGuard {
-    /// The plan is recorded: the next placement may be planned.
-    pub(super) fn release(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+impl InPlanning {
+    /// Begins to plan a placement, which `find` returns as of the snapshot; `None` if it does not exist or is ignored.
+    pub(super) async fn begin(
+        lock: &PlanningLock,
+        index: &Index,
+        key: &ObjectKey,
+        find: impl FnOnce(&ObjectKey) -> Option<Arc<Placement>>,
+    ) -> Option<Self> {
+        let (snapshot, guard) = lock.snapshot(index, key).await?;
+        let (placement, is_ignored) = (find(key)?, snapshot.rules.is_ignored);
+        let observed = Observed { placement: placement.clone(), snapshot };
+        (!is_ignored).then(|| Self { placement, state: Mutex::new(Some(Planning { observed, guard })) })
+    }
+
+    /// Plans; `None` once a plan is recorded.
+    pub(super) fn plan(&self, now: Timestamp) -> Option<Plan> {
+        self.lock().as_ref().map(|planning| plan::plan(&planning.observed, now))
+    }
+
+    /// Drops the snapshot, records the plan in the index, and then lets the next placement be planned.
+    pub(super) fn record(&self, index: &Index, plan: &Plan) {
+        let planning = self.lock().take();
+        let guard = planning.and_then(|planning| planning.guard);
+        index.record_plan(&ObjectKey::of(self.placement.as_ref()), plan.desired.clone(), plan.status.clone());
+        drop(guard);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Planning>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{future::Future as _, pin::pin, task};
+    use std::{
+        future::Future,
+        pin::{Pin, pin},
+        task::{self, Poll},
+    };
+
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::placement::testing::{World, at, cluster, key, placement};
+
+    const BALANCED: &str = "spread";
+    const UNBALANCED: &str = "all";
+
+    /// A cluster, two placements of which one depends on what others select, and the lock.
+    fn world() -> (World, PlanningLock) {
+        let mut world = World::new();
+        world.cluster(cluster("c1", &[]));
+        for (name, spec) in [(BALANCED, json!({"numberOfClusters": 1})), (UNBALANCED, json!({}))] {
+            world.placement(placement(name, spec));
+        }
+        (world, PlanningLock::default())
+    }
+
+    async fn begin(world: &World, lock: &PlanningLock, name: &str) -> InPlanning {
+        InPlanning::begin(lock, &world.index, &key(name), |_| Some(world.object(name))).await.unwrap()
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+        match future.poll(&mut task::Context::from_waker(task::Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
 
     #[test]
-    fn a_second_placement_is_planned_only_after_the_first_ones_plan_is_recorded() {
-        let (lock, context) = (PlanningLock::default(), &mut task::Context::from_waker(task::Waker::noop()));
-        let task::Poll::Ready(first) = pin!(lock.acquire()).poll(context) else { panic!("the lock is free") };
-        let mut second = pin!(lock.acquire());
-        assert!(second.as_mut().poll(context).is_pending());
-        first.release();
-        assert!(second.as_mut().poll(context).is_ready());
+    fn a_placement_that_counts_others_is_planned_only_after_the_plan_before_it_is_recorded() {
+        let (world, lock) = world();
+        let first = poll(pin!(begin(&world, &lock, BALANCED))).unwrap();
+        let mut second = pin!(begin(&world, &lock, BALANCED));
+        assert!(poll(second.as_mut()).is_none());
+        let plan = first.plan(at(0)).unwrap();
+        first.record(&world.index, &plan);
+        assert!(poll(second.as_mut()).is_some());
+        assert!(first.plan(at(0)).is_none());
     }
 
     #[test]
     fn a_plan_that_fails_releases_the_lock() {
-        let (lock, context) = (PlanningLock::default(), &mut task::Context::from_waker(task::Waker::noop()));
-        let task::Poll::Ready(first) = pin!(lock.acquire()).poll(context) else { panic!("the lock is free") };
-        drop(first);
-        assert!(pin!(lock.acquire()).poll(context).is_ready());
+        let (world, lock) = world();
+        drop(poll(pin!(begin(&world, &lock, BALANCED))).unwrap());
+        assert!(poll(pin!(begin(&world, &lock, BALANCED))).is_some());
+    }
+
+    #[test]
+    fn a_placement_whose_selection_does_not_depend_on_others_waits_for_none() {
+        let (world, lock) = world();
+        let _planning = poll(pin!(begin(&world, &lock, BALANCED))).unwrap();
+        assert!(poll(pin!(begin(&world, &lock, UNBALANCED))).is_some());
+    }
+
+    #[test]
+    fn only_placements_that_choose_among_clusters_by_balance_count_others() {
+        let counts = |spec: Value| {
+            let rules = crate::placement::rules::Rules::of(&placement("p", spec));
+            rules.counts_others()
+        };
+        let steady = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}]);
+        assert!(counts(json!({"numberOfClusters": 1})));
+        assert!(!counts(json!({})), "all that fit are selected");
+        let exact = json!({"mode": "Exact", "configurations": steady});
+        assert!(!counts(json!({"numberOfClusters": 1, "prioritizerPolicy": exact})));
+    }
+
+    #[test]
+    fn recording_a_plan_and_changes_while_it_is_written_copy_no_map_of_the_index() {
+        let (mut world, lock) = world();
+        let planning = poll(pin!(begin(&world, &lock, BALANCED))).unwrap();
+        let plan = planning.plan(at(0)).unwrap();
+        let before = world.index.maps();
+        planning.record(&world.index, &plan);
+        world.cluster(cluster("c1", &[("env", "prod")]));
+        assert_eq!(world.index.maps(), before);
     }
 }

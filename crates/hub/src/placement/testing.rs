@@ -106,6 +106,11 @@ impl World {
         self.index.binding(Change::Deleted(&binding(set)))
     }
 
+    /// The placement of that name.
+    pub(crate) fn object(&self, placement: &str) -> Arc<Placement> {
+        self.placements[placement].clone()
+    }
+
     /// What is planned for a placement.
     pub(crate) fn plan(&self, name: &str, now: Timestamp) -> Plan {
         let snapshot = self.index.snapshot(&key(name)).unwrap();

@@ -26,6 +26,8 @@ pub(crate) struct Slice {
     pub(crate) group: Option<String>,
     pub(crate) index: Option<String>,
     pub(crate) clusters: Vec<Name>,
+    /// Whether the clusters are listed by name, as this hub writes them.
+    is_sorted: bool,
 }
 
 impl Slice {
@@ -33,11 +35,21 @@ impl Slice {
     pub(super) fn of(decision: &PlacementDecision, intern: impl Fn(&str) -> Name) -> Self {
         let label = |key: &str| decision.labels().get(key).cloned();
         let listed = decision.status.iter().flat_map(|status| &status.decisions);
+        let clusters: Vec<_> = listed.map(|decision| intern(&decision.cluster_name)).collect();
         Self {
             placement: label(PLACEMENT),
             group: label(DECISION_GROUP_NAME),
             index: label(DECISION_GROUP_INDEX),
-            clusters: listed.map(|decision| intern(&decision.cluster_name)).collect(),
+            is_sorted: clusters.is_sorted(),
+            clusters,
+        }
+    }
+
+    /// Whether it lists the cluster.
+    fn lists(&self, cluster: &str) -> bool {
+        match self.is_sorted {
+            true => self.clusters.binary_search_by(|listed| (**listed).cmp(cluster)).is_ok(),
+            false => self.clusters.iter().any(|listed| **listed == *cluster),
         }
     }
 
@@ -61,7 +73,7 @@ pub(super) struct Decisions {
     /// The names of a placement's decisions, by its key.
     of_placement: HashMap<ObjectKey, BTreeSet<String>>,
     /// What a placement's last plan desires. These are counted instead of the existing ones: the plan is about to be written.
-    desired: HashMap<ObjectKey, Vec<DesiredDecision>>,
+    desired: HashMap<ObjectKey, HashMap<String, DesiredDecision>>,
     counts: Arc<ClusterCounts>,
 }
 
@@ -112,7 +124,7 @@ impl Decisions {
     /// Whether the placement expects this decision to be so.
     fn is_as_desired(&self, owner: &ObjectKey, key: &ObjectKey, is_added: bool, slice: Option<&Slice>) -> bool {
         let Some(all) = self.desired.get(owner) else { return false };
-        match (all.iter().find(|desired| desired.name == key.name), slice) {
+        match (all.get(&key.name), slice) {
             // A decision is created without clusters, which are written next.
             (Some(desired), Some(slice)) => {
                 slice.is_labelled(&owner.name, desired)
@@ -127,7 +139,8 @@ impl Decisions {
     pub(super) fn record_plan(&mut self, key: &ObjectKey, desired: Vec<DesiredDecision>) {
         self.subtract(&self.clusters_of(key));
         self.add(desired.iter().flat_map(|decision| decision.clusters.iter().cloned()));
-        self.desired.insert(key.clone(), desired);
+        let by_name = desired.into_iter().map(|decision| (decision.name.clone(), decision));
+        self.desired.insert(key.clone(), by_name.collect());
     }
 
     /// Forgets the plan: the existing decisions are counted from now on.
@@ -140,14 +153,14 @@ impl Decisions {
     /// The clusters that are counted for a placement.
     pub(super) fn clusters_of(&self, key: &ObjectKey) -> Vec<Name> {
         match self.desired.get(key) {
-            Some(desired) => desired.iter().flat_map(|decision| decision.clusters.iter().cloned()).collect(),
+            Some(desired) => desired.values().flat_map(|decision| decision.clusters.iter().cloned()).collect(),
             None => self.slices_of(key).flat_map(|(_, slice)| slice.clusters.iter().cloned()).collect(),
         }
     }
 
     /// Whether a decision of the placement lists the cluster.
     pub(super) fn lists(&self, key: &ObjectKey, cluster: &str) -> bool {
-        self.slices_of(key).any(|(_, slice)| slice.clusters.iter().any(|listed| **listed == *cluster))
+        self.slices_of(key).any(|(_, slice)| slice.lists(cluster))
     }
 
     /// How many decisions list each cluster.

@@ -164,6 +164,14 @@ impl Index {
         })
     }
 
+    /// Which maps it shares with snapshots: other ones after each copy.
+    #[cfg(test)]
+    pub(crate) fn maps(&self) -> [usize; 3] {
+        let state = self.lock();
+        let counts = Arc::as_ptr(&state.decisions.counts()).addr();
+        [Arc::as_ptr(&state.fleet.clusters).addr(), Arc::as_ptr(&state.fleet.sets).addr(), counts]
+    }
+
     /// Records the decisions and the status that are about to be written, so that other placements count them at once, and
     /// they cause no new plan when informers bring them.
     pub(crate) fn record_plan(&self, key: &ObjectKey, desired: Vec<DesiredDecision>, status: PlacementStatus) {

@@ -138,3 +138,35 @@ fn nothing_is_kept_of_bindings_that_are_gone() {
     let state = world.index.lock();
     assert!(state.bindings.by_namespace.is_empty() && state.bindings.namespaces.is_empty(), "{:?}", state.bindings);
 }
+
+#[test]
+fn at_ten_thousand_clusters_and_a_thousand_placements_a_change_concerns_two_placements_and_copies_nothing() {
+    let mut world = World::new();
+    for index in 0..10_000 {
+        world.cluster(cluster(&format!("c{index}"), &[("app", &(index % 1_000).to_string())]));
+    }
+    for index in 0..1_000 {
+        let spec = json!({"predicates": predicate("app", &index.to_string()), "numberOfClusters": 5});
+        world.placement(placement(&format!("p{index}"), spec));
+    }
+    let names = ["p42", "p43"];
+    names.iter().for_each(|name| _ = world.settle(name, at(0)));
+    let maps = world.index.maps();
+    assert_eq!(world.cluster(cluster("c42", &[("app", "43")])), names.map(key));
+    names.iter().for_each(|name| _ = world.settle(name, at(1)));
+    assert_eq!(world.index.maps(), maps);
+}
+
+#[test]
+fn a_listed_cluster_is_found_in_whatever_order_others_wrote_the_list() {
+    let mut world = world();
+    world.placement(placement("mine", json!({"tolerations": []})));
+    let mut desired = world.plan("mine", at(0)).desired.remove(0);
+    for clusters in [["dev1", "prod1"], ["prod1", "dev1"]] {
+        desired.clusters = clusters.map(Into::into).into();
+        world.decision(decision("mine", &desired, true));
+        let state = world.index.lock();
+        let lists = |cluster| state.decisions.lists(&key("mine"), cluster);
+        assert!(lists("dev1") && lists("prod1") && !lists("c"), "{clusters:?}");
+    }
+}

@@ -59,6 +59,13 @@ impl Rules {
         self.sets.is_empty() || self.sets.iter().any(|taken| taken == set)
     }
 
+    /// Whether the selection depends on what other placements select. Their number is part of scores in any case, but which
+    /// clusters are selected depends on scores only where fewer may be selected than fit.
+    pub(crate) fn counts_others(&self) -> bool {
+        let is_limited = matches!(self.number_of_clusters, Ok(Some(_)));
+        self.refusal.is_none() && is_limited && self.weights.as_ref().is_ok_and(Weights::count_others)
+    }
+
     /// Whether the change of a cluster that is a candidate both before and after can lead to another decision. `fits` is
     /// whether the cluster could be selected, before and after.
     pub(crate) fn can_change_decision(&self, old: &Cluster, new: &Cluster, fits: (bool, bool)) -> bool {

@@ -33,6 +33,11 @@ impl Weights {
         counting.map(|(name, (weight, index))| Ok((find(&name, index)?, weight))).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether the selections of other placements count.
+    pub(crate) fn count_others(&self) -> bool {
+        self.0.iter().any(|(prioritizer, _)| *prioritizer == Prioritizer::Balance)
+    }
+
     /// Whether a cluster's resources count.
     pub(crate) fn use_resources(&self) -> bool {
         self.0.iter().any(|(prioritizer, _)| prioritizer.uses_resources())

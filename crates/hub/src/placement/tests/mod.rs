@@ -233,7 +233,10 @@ fn listed(plan: &Plan) -> Vec<&str> {
 
 #[tokio::test]
 async fn placements_that_are_planned_at_the_same_time_choose_as_if_one_after_another() {
-    use crate::placement::{planning::PlanningLock, testing::key};
+    use crate::placement::{
+        planning::{InPlanning, PlanningLock},
+        testing::key,
+    };
 
     let mut world = world(16);
     let names: Vec<_> = (0..16).map(|index| format!("p{index}")).collect();
@@ -245,11 +248,11 @@ async fn placements_that_are_planned_at_the_same_time_choose_as_if_one_after_ano
     let plans = names.into_iter().map(|name| {
         let (world, lock) = (world.clone(), lock.clone());
         tokio::spawn(async move {
-            let guard = lock.acquire().await;
-            let plan = world.plan(&name, at(0));
+            let find = |_: &_| Some(world.object(&name));
+            let planning = InPlanning::begin(&lock, &world.index, &key(&name), find).await.unwrap();
+            let plan = planning.plan(at(0)).unwrap();
             tokio::task::yield_now().await;
-            world.index.record_plan(&key(&name), plan.desired.clone(), plan.status.clone());
-            guard.release();
+            planning.record(&world.index, &plan);
             plan
         })
     });
