@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,7 +19,7 @@ use ocm_api::{
 use ocm_runtime::{Class, Classified, Controller, ControllerBuilder, Error, Requeue, error::chain, write};
 use tracing::{info, warn};
 
-/// The longest back-off after the hub refused or did not answer.
+/// The longest back-off while the hub does not answer or rights are missing. What its admission refuses is retried slowly.
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 /// The resync period. Up to the same time is added at random.
 const RESYNC: Duration = Duration::from_secs(3600);
@@ -57,7 +57,7 @@ impl DesiredCluster {
 pub(crate) struct ClusterCreation {
     desired: DesiredCluster,
     clusters: Api<ManagedCluster>,
-    logged: AtomicBool,
+    logged: Mutex<Option<String>>,
 }
 
 /// The ManagedCluster on the hub, if it could be read.
@@ -83,19 +83,16 @@ pub(crate) enum Plan {
 
 impl ClusterCreation {
     pub(crate) fn new(hub: Client, desired: DesiredCluster) -> Self {
-        Self { desired, clusters: Api::all(hub), logged: AtomicBool::new(false) }
+        Self { desired, clusters: Api::all(hub), logged: Mutex::default() }
     }
 
-    /// Logs once what an administrator of the hub should do: permissions may be missing for hours.
+    /// Logs once what an administrator of the hub should do: rights may be missing, or a policy deny the cluster, for hours.
     fn log_failure(&self, error: &Error) {
-        if !error.is_denied() {
-            warn!(error = %chain(error), "cannot create the ManagedCluster on the hub, retrying");
-        } else if !self.logged.swap(true, Ordering::Relaxed) {
-            warn!(
-                error = %chain(error),
-                "the hub refuses the bootstrap credentials: renew the token in the bootstrap kubeconfig, or have an \
-                 administrator of the hub grant it get and create on managedclusters; retrying"
-            );
+        let (cause, advice) = (chain(error), advice(error));
+        let is_known = self.logged.lock().unwrap_or_else(PoisonError::into_inner).replace(cause.clone());
+        if advice.is_none() || is_known.as_ref() != Some(&cause) {
+            let advice = advice.unwrap_or("retrying");
+            warn!(error = cause, "cannot create the ManagedCluster on the hub: {advice}");
         }
     }
 
@@ -109,7 +106,7 @@ impl ClusterCreation {
 }
 
 impl Controller for ClusterCreation {
-    const NAME: &'static str = "cluster-creating";
+    const NAME: &'static str = "cluster-creation";
     type Key = String;
     type Observed = Observed;
     type Plan = Plan;
@@ -160,7 +157,31 @@ impl Controller for ClusterCreation {
         if failure.class() != Class::Conflict {
             self.log_failure(failure);
         }
-        Ok(Requeue::BackOffWithin(LONGEST_RETRY))
+        Ok(retry(failure))
+    }
+}
+
+fn retry(failure: &Error) -> Requeue {
+    match failure.class() {
+        Class::Refused => Requeue::BackOffSlowly,
+        _ => Requeue::BackOffWithin(LONGEST_RETRY),
+    }
+}
+
+/// What an administrator of the hub should do, if the hub refuses the credentials or the cluster.
+fn advice(failure: &Error) -> Option<&'static str> {
+    if failure.class() == Class::Refused {
+        Some(
+            "the hub's validation, or a policy or webhook there, refuses it: use a cluster name that it allows, or have an \
+             administrator of the hub change it; retrying every few minutes",
+        )
+    } else if failure.is_denied() {
+        Some(
+            "the hub refuses the bootstrap credentials: renew the token in the bootstrap kubeconfig, or have an \
+             administrator of the hub grant it get and create on managedclusters; retrying",
+        )
+    } else {
+        None
     }
 }
 
@@ -220,6 +241,22 @@ mod tests {
         let Plan::Update(updated) = plan(Found::Cluster(Box::new(cluster))) else { panic!("no update") };
         let urls = updated.spec.managed_cluster_client_configs.iter().map(|config| &*config.url);
         assert_eq!(urls.collect::<Vec<_>>(), ["https://b", "https://a"]);
+    }
+
+    #[test]
+    fn what_admission_denies_is_retried_slowly_and_missing_rights_are_retried_soon() {
+        let answer = |code: u16, message: &str| {
+            let status = kube::core::Status::failure(message, "Forbidden").with_code(code).boxed();
+            Error::Request { verb: "create", noun: "c".into(), source: Box::new(kube::Error::Api(status)) }
+        };
+        let policy =
+            "managedclusters \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
+        let missing = "managedclusters is forbidden: User \"u\" cannot create resource \"managedclusters\"";
+        let (denied, missing, down) = (answer(403, policy), answer(403, missing), answer(503, "no"));
+        assert_eq!(retry(&denied), Requeue::BackOffSlowly);
+        assert_eq!([&missing, &down].map(retry), [Requeue::BackOffWithin(LONGEST_RETRY); 2]);
+        assert!(!advice(&denied).unwrap().contains("grant") && advice(&missing).unwrap().contains("grant"));
+        assert_eq!(advice(&down), None);
     }
 
     #[test]

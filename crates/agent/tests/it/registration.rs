@@ -241,7 +241,7 @@ async fn a_hub_that_does_not_answer_is_waited_for() -> Result<()> {
     cluster.server = Some(format!("https://127.0.0.1:{}", port.number()));
     ocm_testing::write_kubeconfig(&bootstrap, world.bootstrap_path())?;
     let agent = world.start().await?;
-    eventually("the agent has tried", || async { agent.looks("cluster-creating") > 0 }).await?;
+    eventually("the agent has tried", || async { agent.looks("cluster-creation") > 0 }).await?;
     assert!(agent.context.health().checks().iter().all(|(_, answer)| answer.is_ok()));
     agent.stop().await
 }

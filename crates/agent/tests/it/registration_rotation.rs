@@ -125,7 +125,7 @@ async fn another_file_that_the_bootstrap_kubeconfig_names_makes_it_ask_again() -
     // It trusts another cluster's authority, so it does not even reach the hub.
     write(&world.managed_authority()?)?;
     let agent = world.start().await?;
-    eventually("the agent has tried", || async { agent.looks("cluster-creating") > 0 }).await?;
+    eventually("the agent has tried", || async { agent.looks("cluster-creation") > 0 }).await?;
     assert!(world.own_requests().await?.is_empty());
     write(&authority)?;
     world.request_count(1).await?;
