@@ -16,7 +16,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     pub(crate) fn of(placements: &[Option<PlacementSnapshot>]) -> Self {
-        let decisions: Vec<_> = decisions_of(placements).map(|decisions| decisions.cloned()).collect();
+        let decisions: Vec<_> = decisions_of(placements).map(Option::<&_>::cloned).collect();
         let chosen = decisions.iter().enumerate().flat_map(|(index, decisions)| {
             let clusters = decisions.iter().flat_map(|decisions| decisions.clusters());
             clusters.map(move |cluster| (cluster, index))
