@@ -10,14 +10,15 @@ use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
 use crate::{
     addon::{
-        self, annotations::AnnotationsController, installation::InstallationController,
-        progression::ProgressionController,
+        self, annotations::AnnotationsController, decision::controller::DecisionController,
+        installation::InstallationController, progression::ProgressionController,
     },
     context::HubContext,
     placement::{self, PlacementController},
     registration::{
         WORKERS,
         addon::{features::AddonFeaturesController, health::AddonHealthController},
+        admission::AdmissionController,
         availability::{clock::ClockController, lease::LeaseController, taints::TaintController},
         cleanup::CleanupController,
         cluster::{ClusterController, shared_roles::SharedRolesController},
@@ -182,9 +183,23 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         start: |context, hub| context.run(AddonFeaturesController::new(hub), WORKERS),
     },
     ControllerInfo {
+        name: AdmissionController::NAME,
+        component: REGISTRATION,
+        summary: "warns if the admission policies of deploy/hub.yaml are not installed",
+        gate: None,
+        start: |context, hub| context.run(AdmissionController::new(hub), 1),
+    },
+    ControllerInfo {
+        name: DecisionController::NAME,
+        component: ADDON,
+        summary: "decides where add-ons are installed; also runs if one of those that carry its decisions out is chosen",
+        gate: Some(ADDON_MANAGEMENT),
+        start: |context, hub| hub.addon_store().start_deciding(context, hub),
+    },
+    ControllerInfo {
         name: InstallationController::NAME,
         component: ADDON,
-        summary: "installs add-ons where placements want them, owns them, and says how each comes along",
+        summary: "creates and deletes ManagedClusterAddOns as decided, owns them, and reports their progress",
         gate: Some(ADDON_MANAGEMENT),
         start: |context, hub| {
             hub.addon_store().start_deciding(context, hub);
@@ -194,7 +209,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     ControllerInfo {
         name: ProgressionController::NAME,
         component: ADDON,
-        summary: "says how the installation of add-ons goes on the clusters of placements",
+        summary: "reports the progress of add-ons on the clusters of placements",
         gate: Some(ADDON_MANAGEMENT),
         start: |context, hub| {
             hub.addon_store().start_deciding(context, hub);
@@ -204,14 +219,14 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     ControllerInfo {
         name: AnnotationsController::NAME,
         component: ADDON,
-        summary: "carries annotations of clusters to their add-ons",
+        summary: "copies annotations of clusters to their add-ons",
         gate: Some(ADDON_MANAGEMENT),
         start: |context, hub| context.run(AnnotationsController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: PlacementController::NAME,
         component: PLACEMENT,
-        summary: "chooses clusters for placements",
+        summary: "selects clusters for placements",
         gate: None,
         start: |context, hub| context.run(PlacementController::new(context, hub), placement::WORKERS),
     },
@@ -280,7 +295,7 @@ mod tests {
         let error = selected(&["cluster-lease,lease"]).unwrap_err().to_string();
         let expected = "unknown controller \"lease\"; this hub has registration for all of managed-cluster, ";
         assert!(error.starts_with(expected), "{error}");
-        assert!(error.contains("addon for all of addon-installation, "), "{error}");
+        assert!(error.contains("addon for all of addon-decision, "), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The reference page that is generated from this crate.
 
-use std::{convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
+use std::{collections::BTreeSet, convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
 
 use kube::Client;
 use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError};
@@ -8,15 +8,20 @@ use ocm_runtime::Context;
 
 /// The kinds that the hub watches if this controller runs alone. No server is needed: what is watched is awaited at once.
 fn watched(controller: &ControllerInfo) -> Result<Vec<String>, StartError> {
+    let context = start(HubConfig { controllers: vec![controller.name.into()], ..HubConfig::default() })?;
+    let awaited = context.health().awaited();
+    Ok(awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect())
+}
+
+/// A hub whose API server does not answer.
+fn start(config: HubConfig) -> Result<Context, StartError> {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
         pending::<Result<http::Response<kube::client::Body>, Infallible>>()
     });
     let client = Client::new(service, "default");
     let context = Context::new();
-    let config = HubConfig { controllers: vec![controller.name.into()], ..HubConfig::default() };
     Hub::start(&context, client, config)?;
-    let awaited = context.health().awaited();
-    Ok(awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect())
+    Ok(context)
 }
 
 fn page() -> Result<String, StartError> {
@@ -36,6 +41,20 @@ fn page() -> Result<String, StartError> {
         }
     }
     Ok(page)
+}
+
+/// The controllers that run in a hub of all controllers, by their metrics.
+fn running() -> Result<BTreeSet<String>, StartError> {
+    let context = start(HubConfig::default())?;
+    let metrics = context.metrics().encode();
+    let depths = metrics.lines().filter_map(|line| line.strip_prefix("ocm_controller_queue_depth{controller=\""));
+    Ok(depths.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())
+}
+
+#[tokio::test]
+async fn every_controller_that_runs_is_in_the_table_and_no_other() {
+    let table = CONTROLLERS.iter().map(|controller| controller.name.to_owned());
+    assert_eq!(running().unwrap(), table.collect());
 }
 
 #[tokio::test]

@@ -4,10 +4,11 @@
 //! accepted cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. What is special to
 //! one way of proving an identity is in a [`driver`]. The agent renews
 //! the lease that [`availability::lease`] made and reports the cluster's health, which [`availability`] turns into
-//! conditions and taints. [`cluster_set`] relates clusters to cluster sets, and [`addon`] to their add-ons. [`cleanup`] and
+//! conditions and taints. [`admission`] checks that the hub's policies are installed. [`cluster_set`] relates clusters to cluster sets, and [`addon`] to their add-ons. [`cleanup`] and
 //! [`cluster`] remove everything when the cluster is deleted.
 
 pub(crate) mod addon;
+pub(crate) mod admission;
 pub(crate) mod availability;
 pub(crate) mod cleanup;
 pub(crate) mod cluster;

@@ -6,6 +6,7 @@ mod addon_faults;
 mod addon_install;
 mod addon_status;
 mod addon_world;
+mod admission;
 mod audit;
 mod clusters;
 mod denied;
