@@ -68,17 +68,19 @@ impl Controller for Finalizer {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let settings = self.shared.settings.clone();
-        builder.watches(&self.shared.applied_works, move |change| {
-            let record = change.object();
-            is_to_be_finalized(record, &settings).then(|| record.name_any())
-        });
+        let shared = self.shared.clone();
+        builder.watches(&self.shared.applied_works, move |change| concerns(&shared, change.object()));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Arc<AppliedManifestWork>>> {
         // The key may come from an earlier record of this name, whose deletion is done.
         let record = self.shared.applied_works.named(key);
-        Ok(record.filter(|record| is_to_be_finalized(record, &self.shared.settings)))
+        let record = record.filter(|record| is_to_be_finalized(record, &self.shared.settings));
+        if record.is_none() {
+            // Somebody may have removed the finalizer of a record whose objects could not be deleted.
+            self.shared.stuck.remove(key);
+        }
+        Ok(record)
     }
 
     fn plan(observed: &Arc<AppliedManifestWork>, _: Timestamp) -> Vec<AppliedManifestResourceMeta> {
@@ -121,6 +123,12 @@ impl Controller for Finalizer {
         }
         Ok(Requeue::BackOffWithin(LONGEST_WAIT))
     }
+}
+
+/// The key of a record that is to be finalized, or no longer while reasons are stored for it.
+fn concerns(shared: &Shared, record: &AppliedManifestWork) -> Option<String> {
+    let name = record.name_any();
+    (is_to_be_finalized(record, &shared.settings) || shared.stuck.get(&name).is_some()).then_some(name)
 }
 
 /// Whether the record is being deleted, and this agent has to delete what it lists.
@@ -172,6 +180,19 @@ mod tests {
         assert!(!acts_on(live).await, "the key is left over from an earlier record of that name");
         assert!(!acts_on(json!({"spec": {"agentID": "another"}})).await);
         assert!(!acts_on(json!({"metadata": {"finalizers": []}})).await);
+    }
+
+    #[tokio::test]
+    async fn the_reasons_of_a_record_go_with_it_even_if_somebody_removed_its_finalizer() {
+        let (controller, _) = controller(&record(), vec![]).await;
+        let mut forced: AppliedManifestWork = serde_json::from_value(record()).unwrap();
+        forced.metadata.finalizers = None;
+        forced.metadata.name = Some("forced".into());
+        assert_eq!(concerns(&controller.shared, &forced), None);
+        controller.shared.stuck.set("forced", "w", vec!["forbidden".into()]);
+        let key = concerns(&controller.shared, &forced).unwrap();
+        assert!(controller.observe(&key).await.unwrap().is_none());
+        assert_eq!(controller.shared.stuck.get("forced"), None);
     }
 
     #[tokio::test]
