@@ -2,7 +2,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
@@ -11,6 +12,12 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use ocm_runtime::error::{Result, ResultExt as _, found};
+use tokio::time::Instant;
+
+/// How long discovery is not asked again for a kind that it did not list.
+const MISSING_FOR: Duration = Duration::from_secs(10);
+/// How long after a CRD was applied its kinds may appear, and discovery is asked each time.
+const NEW_KINDS_APPEAR_IN: Duration = Duration::from_secs(60);
 
 /// The resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +28,30 @@ pub(super) struct RestMapping {
     pub namespaced: bool,
 }
 
-/// Maps kinds to resources. Results are cached, and discovery is asked again when a kind is missing. Cheap to clone.
+/// Maps kinds to resources. Results are cached; for a kind that is missing discovery is asked again after a while, by one
+/// request at a time for each group and version. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct RestMapper {
     client: Client,
-    known: Arc<Mutex<HashMap<GroupVersionKind, RestMapping>>>,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    mappings: HashMap<GroupVersionKind, RestMapping>,
+    /// By API version.
+    discoveries: HashMap<String, Discovery>,
+    /// Until when kinds may appear at any moment.
+    changing_until: Option<Instant>,
+}
+
+/// What is known of asking for the kinds of a group and version.
+#[derive(Clone, Default)]
+struct Discovery {
+    /// Held while it is asked.
+    in_flight: Arc<tokio::sync::Mutex<()>>,
+    answered: Option<Instant>,
+    failed: Option<Instant>,
 }
 
 impl std::fmt::Debug for RestMapper {
@@ -44,33 +70,77 @@ impl RestMapper {
         if let Some(mapping) = self.cached(gvk) {
             return Ok(Some(mapping));
         }
-        let api_version = gvk.api_version();
-        let listed = match gvk.group.as_str() {
-            "" => self.client.list_core_api_resources(&gvk.version).await,
-            _ => self.client.list_api_group_resources(&api_version).await,
-        };
-        if let Some(list) = found(listed.while_trying_to("list the kinds of", || api_version))? {
-            self.insert(gvk, &list);
+        let (api_version, asked) = (gvk.api_version(), Instant::now());
+        let in_flight = self.known().discovery(&api_version).in_flight.clone();
+        let turn = in_flight.lock().await;
+        if self.known().is_answered(&api_version, asked) {
+            return Ok(self.cached(gvk));
         }
+        // Those who waited for a request that failed do not wait for each other's as well.
+        let _turn = (!self.known().has_failed_since(&api_version, asked)).then_some(turn);
+        self.discover(gvk, &api_version).await?;
         Ok(self.cached(gvk))
     }
 
+    async fn discover(&self, gvk: &GroupVersionKind, api_version: &str) -> Result<()> {
+        let listed = match gvk.group.as_str() {
+            "" => self.client.list_core_api_resources(&gvk.version).await,
+            _ => self.client.list_api_group_resources(api_version).await,
+        };
+        let listed = found(listed.while_trying_to("list the kinds of", || api_version.to_owned()));
+        let mut known = self.known();
+        let discovery = known.discovery(api_version);
+        match &listed {
+            Ok(_) => discovery.answered = Some(Instant::now()),
+            Err(_) => discovery.failed = Some(Instant::now()),
+        }
+        if let Some(list) = listed? {
+            known.insert(gvk, &list);
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn cached(&self, gvk: &GroupVersionKind) -> Option<RestMapping> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(gvk).cloned()
+        self.known().mappings.get(gvk).cloned()
     }
 
     /// Removes a kind from the cache: its CRD may have been replaced.
     pub(super) fn invalidate(&self, gvk: &GroupVersionKind) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(gvk);
+        let mut known = self.known();
+        known.mappings.remove(gvk);
+        known.discovery(&gvk.api_version()).answered = None;
     }
 
-    fn insert(&self, gvk: &GroupVersionKind, list: &APIResourceList) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Has discovery asked for each missing kind for a while: a CRD was applied.
+    pub(super) fn expect_new_kinds(&self) {
+        self.known().changing_until = Some(Instant::now() + NEW_KINDS_APPEAR_IN);
+    }
+}
+
+impl Known {
+    fn discovery(&mut self, api_version: &str) -> &mut Discovery {
+        self.discoveries.entry(api_version.to_owned()).or_default()
+    }
+
+    /// Whether the kinds are known well enough for one who asks since then.
+    fn is_answered(&mut self, api_version: &str, since: Instant) -> bool {
+        let is_changing = self.changing_until.is_some_and(|until| since < until);
+        let validity = if is_changing { Duration::ZERO } else { MISSING_FOR };
+        self.discovery(api_version).answered.is_some_and(|answered| answered + validity > since)
+    }
+
+    fn has_failed_since(&mut self, api_version: &str, since: Instant) -> bool {
+        self.discovery(api_version).failed.is_some_and(|failed| failed > since)
+    }
+
+    fn insert(&mut self, gvk: &GroupVersionKind, list: &APIResourceList) {
         // Names with a slash are subresources.
-        for resource in list.resources.iter().filter(|resource| !resource.name.contains('/')) {
-            let (kind, mapping) = mapping_of(gvk, resource);
-            known.insert(kind, mapping);
-        }
+        let resources = list.resources.iter().filter(|resource| !resource.name.contains('/'));
+        self.mappings.extend(resources.map(|resource| mapping_of(gvk, resource)));
     }
 }
 
@@ -111,16 +181,45 @@ mod tests {
         assert_eq!(server.asked(), ["GET /api/v1"]);
     }
 
-    #[tokio::test]
-    async fn discovery_is_asked_again_for_a_kind_that_was_missing_or_was_invalidated() {
+    #[tokio::test(start_paused = true)]
+    async fn discovery_is_asked_again_for_a_kind_that_was_invalidated_and_after_a_while_for_one_that_is_missing() {
         let list = || kinds(&json!([kind("things", "Thing", true)]));
         let server = Mock::answering(vec![not_found(), list(), list()]);
         let (mapper, thing) = (RestMapper::new(server.client()), GroupVersionKind::gvk("example.com", "v1", "Thing"));
-        assert_eq!(mapper.mapping(&thing).await.unwrap(), None);
+        for _ in 0..3 {
+            assert_eq!(mapper.mapping(&thing).await.unwrap(), None);
+        }
+        tokio::time::advance(MISSING_FOR).await;
         assert!(mapper.mapping(&thing).await.unwrap().is_some());
         mapper.invalidate(&thing);
         assert!(mapper.mapping(&thing).await.unwrap().is_some());
         assert_eq!(server.asked(), vec!["GET /apis/example.com/v1"; 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn discovery_is_asked_for_each_missing_kind_after_a_crd_was_applied() {
+        let list = kinds(&json!([kind("things", "Thing", true)]));
+        let server = Mock::answering(vec![not_found(), not_found(), list]);
+        let (mapper, thing) = (RestMapper::new(server.client()), GroupVersionKind::gvk("example.com", "v1", "Thing"));
+        assert_eq!(mapper.mapping(&thing).await.unwrap(), None);
+        mapper.expect_new_kinds();
+        tokio::time::advance(Duration::from_millis(5)).await;
+        assert_eq!(mapper.mapping(&thing).await.unwrap(), None, "it is not served yet");
+        tokio::time::advance(Duration::from_millis(10)).await;
+        assert!(mapper.mapping(&thing).await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn works_that_need_the_kinds_of_one_version_at_the_same_time_share_a_request_unless_it_fails() {
+        let thing = GroupVersionKind::gvk("example.com", "v1", "Thing");
+        let list = kinds(&json!([kind("things", "Thing", true)]));
+        let failure = (503, json!({"kind": "Status", "code": 503, "status": "Failure"}));
+        for (answers, requests) in [(vec![list], 1), (vec![not_found()], 1), (vec![failure; 8], 8)] {
+            let server = Mock::answering(answers);
+            let mapper = RestMapper::new(server.client());
+            futures::future::join_all((0..8).map(|_| mapper.mapping(&thing))).await;
+            assert_eq!(server.asked().len(), requests);
+        }
     }
 
     #[tokio::test]

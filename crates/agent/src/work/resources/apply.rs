@@ -21,6 +21,8 @@ use crate::work::{
 /// How often an object is read again and written when others keep writing it.
 const CONFLICT_TRIES: u32 = 4;
 const CONFLICT_WAIT: Duration = Duration::from_millis(10);
+/// The groups of CustomResourceDefinitions and APIServices.
+const SERVES_KINDS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 impl Resources {
     /// Makes the object what its manifest says, and returns it as it is then. `is_new` saves reading it where it is not
@@ -76,12 +78,19 @@ impl<'a> Task<'a> {
         Self { resources, object, ownership, api, id, hash: hash_of(object, ownership) }
     }
 
-    /// Creates the object; `None` if it exists already.
+    /// Creates the object; `None` if it exists already. Where it does, its creation may also be refused: by validation (the
+    /// port or address of a Service is taken), by a quota or by a webhook.
     async fn create_new(&self) -> Result<Option<DynamicObject>, ApplyError> {
         match self.create(&update::to_create(self.object, self.ownership)?).await {
             Err(ApplyError::Request(error)) if error.is_conflict() => Ok(None),
+            Err(ApplyError::Request(error)) if may_hide_a_conflict(&error) && self.exists().await => Ok(None),
             outcome => outcome.map(Some),
         }
+    }
+
+    /// Whether the object is known to exist.
+    async fn exists(&self) -> bool {
+        matches!(self.api.get_metadata_opt(&self.object.name).await, Ok(Some(_)))
     }
 
     async fn read_and_write(&self) -> Result<DynamicObject, ApplyError> {
@@ -127,9 +136,16 @@ impl<'a> Task<'a> {
     }
 
     fn written(&self, object: DynamicObject) -> DynamicObject {
+        if SERVES_KINDS.contains(&self.id.group.as_str()) {
+            self.resources.mapper.expect_new_kinds();
+        }
         self.resources.written.insert(self.id.clone(), self.hash, &object);
         object
     }
+}
+
+fn may_hide_a_conflict(error: &Error) -> bool {
+    matches!(error.code(), Some(400 | 403 | 422))
 }
 
 fn is_immutable_secret(object: &DesiredObject, error: &Error) -> bool {
@@ -183,6 +199,24 @@ mod tests {
         assert_eq!((version, asked), (Ok(Some("1".into())), vec!["POST".to_owned()]));
         let (version, asked) = applied(vec![conflict(), stored("1", "old"), stored("2", "new")], true).await;
         assert_eq!((version, asked.join(" ")), (Ok(Some("2".into())), "POST GET PUT".into()));
+    }
+
+    fn refused(code: u16) -> (u16, Value) {
+        (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "no"}))
+    }
+
+    #[tokio::test]
+    async fn an_object_that_exists_is_updated_also_where_its_creation_is_refused() {
+        for code in [400, 403, 422] {
+            let answers = vec![refused(code), stored("1", "old"), stored("1", "old"), stored("2", "new")];
+            let (version, asked) = applied(answers, true).await;
+            assert_eq!((version, asked.join(" ")), (Ok(Some("2".into())), "POST GET GET PUT".into()));
+            for unknown in [not_found(), refused(403)] {
+                let (failed, asked) = applied(vec![refused(code), unknown], true).await;
+                assert!(failed.unwrap_err().contains("failed to create"));
+                assert_eq!(asked.join(" "), "POST GET");
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
