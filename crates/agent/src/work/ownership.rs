@@ -9,15 +9,19 @@ use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
 pub(super) enum Ownership {
     /// The object is deleted with the work.
     Owned(OwnerReference),
-    /// The object stays when the work is deleted: an existing reference is removed.
-    Orphaned(OwnerReference),
+    /// The object stays when the work is deleted: existing references to any of its records are removed.
+    Orphaned(Vec<OwnerReference>),
 }
 
 impl Ownership {
-    /// The same with the reference of an owner.
-    pub(super) fn of(is_owned: bool, owner: &AppliedManifestWork) -> Self {
+    /// The same with the reference of an owner. `former` are those of the records that the work had under other addresses of
+    /// the hub.
+    pub(super) fn of(is_owned: bool, owner: &AppliedManifestWork, former: &[OwnerReference]) -> Self {
         let reference = reference(owner);
-        if is_owned { Self::Owned(reference) } else { Self::Orphaned(reference) }
+        match is_owned {
+            true => Self::Owned(reference),
+            false => Self::Orphaned(former.iter().cloned().chain([reference]).collect()),
+        }
     }
 }
 
@@ -41,7 +45,10 @@ pub(super) fn reference(applied: &AppliedManifestWork) -> OwnerReference {
 /// is replaced by ours.
 pub(super) fn merged(existing: &[OwnerReference], ownership: &Ownership) -> Vec<OwnerReference> {
     match ownership {
-        Ownership::Orphaned(ours) => existing.iter().filter(|other| !same_owner(other, ours)).cloned().collect(),
+        Ownership::Orphaned(ours) => {
+            let is_ours = |other: &OwnerReference| ours.iter().any(|ours| same_owner(other, ours));
+            existing.iter().filter(|other| !is_ours(other)).cloned().collect()
+        }
         Ownership::Owned(ours) => with(existing, ours),
     }
 }
@@ -104,7 +111,7 @@ pub(super) mod tests {
     #[test]
     fn an_orphaned_object_loses_our_reference_only() {
         let other = owner("other", "1");
-        let references = merged(&[other.clone(), owner("ours", "2")], &Ownership::Orphaned(owner("ours", "3")));
+        let references = merged(&[other.clone(), owner("ours", "2")], &Ownership::Orphaned(vec![owner("ours", "3")]));
         assert_eq!(references, [other]);
     }
 }

@@ -83,7 +83,9 @@ impl Resources {
         let Some(existing) = self.metadata_of(recorded).await? else { return Ok(Deletion::Done) };
         match step(&existing, recorded.uid.as_ref(), owner_uid) {
             Step::Forget => Ok(Deletion::Done),
-            Step::Release => self.patch_owners(recorded, existing, owner_uid).await.map(|()| Deletion::Done),
+            Step::Release => {
+                self.patch_owners(recorded, existing, &[owner_uid.to_owned()]).await.map(|()| Deletion::Done)
+            }
             Step::Wait => Ok(Deletion::Pending),
             Step::Delete => self.request_deletion(recorded, existing).await,
         }
@@ -124,32 +126,32 @@ impl Resources {
         }
     }
 
-    /// Removes an owner reference from an object, so that it stays when its owner is deleted.
+    /// Removes owner references from an object, so that it stays when its owners are deleted.
     ///
     /// # Errors
     /// For people, with the object.
     pub(in crate::work) async fn release(
         &self,
         recorded: &AppliedManifestResourceMeta,
-        owner_uid: &str,
+        owner_uids: &[String],
     ) -> Result<(), String> {
         if !identifier::is_addressable(recorded) {
             return Err(not_addressable(recorded));
         }
         let mut wait = CONFLICT_WAIT;
         for _ in 1..CONFLICT_TRIES {
-            match self.release_once(recorded, owner_uid).await {
+            match self.release_once(recorded, owner_uids).await {
                 Err(error) if error.is_conflict() => tokio::time::sleep(wait).await,
                 outcome => return outcome.map_err(|error| failure(recorded, &error)),
             }
             wait *= 5;
         }
-        self.release_once(recorded, owner_uid).await.map_err(|error| failure(recorded, &error))
+        self.release_once(recorded, owner_uids).await.map_err(|error| failure(recorded, &error))
     }
 
-    async fn release_once(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Result<()> {
+    async fn release_once(&self, recorded: &AppliedManifestResourceMeta, owner_uids: &[String]) -> Result<()> {
         match self.metadata_of(recorded).await? {
-            Some(existing) => self.patch_owners(recorded, existing, owner_uid).await,
+            Some(existing) => self.patch_owners(recorded, existing, owner_uids).await,
             None => Ok(()),
         }
     }
@@ -158,10 +160,10 @@ impl Resources {
         &self,
         recorded: &AppliedManifestResourceMeta,
         existing: ObjectMeta,
-        owner_uid: &str,
+        owner_uids: &[String],
     ) -> Result<()> {
         let owners = existing.owner_references.unwrap_or_default();
-        let others: Vec<&OwnerReference> = owners.iter().filter(|owner| owner.uid != owner_uid).collect();
+        let others: Vec<&OwnerReference> = owners.iter().filter(|owner| !owner_uids.contains(&owner.uid)).collect();
         if others.len() == owners.len() {
             return Ok(());
         }
@@ -311,7 +313,7 @@ mod tests {
             Mock::answering(vec![existing("1", &[ours()]), existing("1", &[]), existing("1", &[]), not_found()]);
         let resources = Resources::new(server.client());
         for _ in 0..3 {
-            resources.release(&recorded(None), "ours").await.unwrap();
+            resources.release(&recorded(None), &["ours".to_owned()]).await.unwrap();
         }
         let verbs: Vec<_> = server.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
         assert_eq!(verbs.join(" "), "GET PATCH GET GET");

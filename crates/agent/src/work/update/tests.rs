@@ -79,7 +79,8 @@ fn a_new_object_has_no_keys_that_ask_for_a_removal() {
 #[test]
 fn an_orphaned_object_is_created_without_an_owner() {
     let Ownership::Owned(reference) = owner() else { unreachable!() };
-    let created = to_create(&desired(object("v1", "ConfigMap", json!({}))), &Ownership::Orphaned(reference)).unwrap();
+    let created =
+        to_create(&desired(object("v1", "ConfigMap", json!({}))), &Ownership::Orphaned(vec![reference])).unwrap();
     assert_eq!(created.metadata.owner_references, None);
 }
 

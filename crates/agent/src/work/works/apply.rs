@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use ocm_api::{
     finalizers,
@@ -105,7 +106,7 @@ async fn delete(controller: &Works, observed: &Observed, plan: DeletePlan) -> Re
         warn!(cause, "deleting the work although the kind of this object cannot be looked up");
     }
     let DeletePlan { applied_work, release, unrecorded } = plan;
-    let failures = release_all(controller, &applied_work, release).await;
+    let failures = release_all(controller, observed, &applied_work, release).await;
     if !failures.is_empty() {
         warn!(?failures, "the owner reference could not be removed from all objects that stay, retrying");
         let condition = status::deleting(&failures);
@@ -125,14 +126,16 @@ fn not_deleted(cause: String) -> NewCondition {
     status::deleting(&[cause])
 }
 
-/// Releases objects from their record; returns why some could not be.
+/// Releases objects from all records of the work; returns why some could not be.
 async fn release_all(
     controller: &Works,
+    observed: &Observed,
     applied_work: &AppliedManifestWork,
     release: Vec<AppliedManifestResourceMeta>,
 ) -> Vec<String> {
-    let (resources, uid) = (&controller.shared.resources, &applied_work.uid().unwrap_or_default());
-    let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uid).await });
+    let former = observed.former.iter().map(|owner| owner.uid.clone());
+    let (resources, uids) = (&controller.shared.resources, &former.chain(applied_work.uid()).collect::<Vec<_>>());
+    let releases = stream::iter(release).map(|recorded| async move { resources.release(&recorded, uids).await });
     releases.buffered(AT_A_TIME).filter_map(|released| async { released.err() }).collect().await
 }
 
@@ -166,7 +169,7 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     };
     let resources = &controller.shared.resources;
     let known = plan.recorded.iter().map(identifier::of_recorded).collect();
-    let objects = ObjectPass { resources, applied_work: &applied_work, known };
+    let objects = ObjectPass { resources, applied_work: &applied_work, former: &observed.former, known };
     let mut outcomes = Vec::with_capacity(observed.manifests.len());
     for manifest in plan.order.iter().filter_map(|index| observed.manifests.get(*index)) {
         outcomes.push(objects.apply(manifest).await);
@@ -218,6 +221,7 @@ async fn ensure_record(
 struct ObjectPass<'a> {
     resources: &'a Resources,
     applied_work: &'a AppliedManifestWork,
+    former: &'a [OwnerReference],
     /// What the last pass recorded.
     known: HashSet<ResourceIdentifier>,
 }
@@ -231,7 +235,7 @@ impl ObjectPass<'_> {
     }
 
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
-        let ownership = Ownership::of(target.is_owned, self.applied_work);
+        let ownership = Ownership::of(target.is_owned, self.applied_work, self.former);
         let is_new = !self.known.contains(&manifest.identifier());
         match self.resources.apply(&target.object, &target.mapping, &ownership, is_new).await {
             Ok(object) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),

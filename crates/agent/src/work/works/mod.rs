@@ -10,29 +10,52 @@ mod plan;
 mod report;
 mod resolve;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     components, finalizers,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
 use ocm_runtime::{
-    Change, Controller, ControllerBuilder, Error, Requeue,
+    Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue,
+    informer::View,
     write::{has_finalizer, is_deleting},
 };
 
 pub(super) use self::{apply::Report, observe::Observed, plan::Plan};
-use super::Shared;
+use super::{Settings, Shared, ownership};
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
 pub(super) struct Works {
     shared: Shared,
+    /// The records that this agent wrote under other addresses of the hub, until they are evicted.
+    former: View<FormerRecord>,
+}
+
+#[derive(Clone, Debug)]
+struct FormerRecord {
+    work: String,
+    owner: OwnerReference,
 }
 
 impl Works {
     pub(super) fn new(shared: Shared) -> Self {
-        Self { shared }
+        let settings = shared.settings.clone();
+        let former = shared.applied_works.view(move |record| former_record(record, &settings));
+        Self { shared, former }
+    }
+
+    /// The references to former records of a work.
+    fn former_owners(&self, work: &str) -> Vec<OwnerReference> {
+        let owners = |records: &BTreeMap<ObjectKey, FormerRecord>| {
+            let of_work = records.values().filter(|record| record.work == work);
+            of_work.map(|record| record.owner.clone()).collect()
+        };
+        self.former.read(owners)
     }
 
     fn works(&self) -> Api<ManifestWork> {
@@ -86,6 +109,12 @@ impl Controller for Works {
     async fn report(&self, observed: &Observed, applied: Report, now: Timestamp) -> Result<Requeue, Error> {
         report::report(self, observed, applied, now).await
     }
+}
+
+fn former_record(record: &AppliedManifestWork, settings: &Settings) -> Option<FormerRecord> {
+    let spec = &record.spec;
+    let is_former = spec.agent_id == settings.agent_id && spec.hub_hash != settings.hub_hash;
+    is_former.then(|| FormerRecord { work: spec.manifest_work_name.clone(), owner: ownership::reference(record) })
 }
 
 /// Whether a change of a work needs a reconcile: its status is written by this agent.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use ocm_api::{
     components, conditions,
     work::v1::{AppliedManifestWork, ManifestWork},
@@ -9,7 +10,7 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
 
 use super::{
-    super::Settings,
+    super::{Settings, ownership},
     Works,
     resolve::{ResolvedManifest, resolve},
 };
@@ -23,6 +24,8 @@ pub(in crate::work) struct Observed {
     pub applied_work: Option<Arc<AppliedManifestWork>>,
     /// The manifests of the work, where they are needed.
     pub manifests: Vec<ResolvedManifest>,
+    /// Owner references to be removed from objects that are to stay, beside that to the record.
+    pub former: Vec<OwnerReference>,
     /// Why objects of a record that is being deleted cannot be deleted.
     pub stuck: Option<Vec<String>>,
     /// The settings of the agent.
@@ -53,7 +56,11 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
         false => Vec::new(),
     };
     let stuck = shared.stuck.get(&applied_name);
-    Ok(Some(Observed { work, applied_work, manifests, stuck, settings: shared.settings.clone() }))
+    let former = match ownership::is_owned(work.spec.delete_option.as_ref()) {
+        true => Vec::new(),
+        false => controller.former_owners(name),
+    };
+    Ok(Some(Observed { work, applied_work, manifests, former, stuck, settings: shared.settings.clone() }))
 }
 
 /// Whether the work is applied, or its record is deleted: which objects that concerns depends on the manifests as well.

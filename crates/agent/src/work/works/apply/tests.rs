@@ -335,3 +335,43 @@ async fn a_work_that_is_gone_is_observed_again_only_when_the_informer_delivers_t
     let requeue = controller.report(&observed, report, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
     assert_eq!(requeue, Requeue::OnChange);
 }
+
+/// What the managed cluster is asked for a work that orphans its objects, while the record that it had under another
+/// address of the hub still exists. The object is owned by both records, and by that of another agent.
+async fn orphaned_after_the_hub_moved(work: Value, requests: impl Fn((u16, Value)) -> Vec<(u16, Value)>) -> Value {
+    let of_hub = |hub: &str, uid: &str, agent: &str| {
+        let mut record = record(&[recorded("", "configmaps", "a", "1")]);
+        record["metadata"]["name"] = json!(format!("{hub}-w"));
+        record["metadata"]["uid"] = json!(uid);
+        record["spec"]["hubHash"] = json!(hub);
+        record["spec"]["agentID"] = json!(agent);
+        record
+    };
+    let mut work = work;
+    work["spec"]["workload"]["manifests"].as_array_mut().unwrap().truncate(1);
+    let (former, another) = (of_hub("former", "theirs", testing::AGENT), of_hub("another", "foreign", "other-agent"));
+    let mut object = object("a", "1");
+    let owners = object.1["metadata"]["ownerReferences"].as_array_mut().unwrap();
+    owners.push(json!(ownership::tests::owner("former-w", "theirs")));
+    owners.push(json!(ownership::tests::owner("another-w", "foreign")));
+    let ours = record(&[recorded("", "configmaps", "a", "1")]);
+    let hub = Mock::default().listing(testing::WORKS, &json!([work]));
+    let managed = Mock::answering(requests(object)).listing(testing::RECORDS, &json!([ours, former, another]));
+    let controller = Works::new(testing::shared(&hub, &managed).await);
+    let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
+    controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
+    let body = managed.bodies().into_iter().find(|body| body["metadata"].get("ownerReferences").is_some());
+    body.unwrap()["metadata"]["ownerReferences"].clone()
+}
+
+#[tokio::test]
+async fn an_object_that_is_to_stay_is_released_from_the_record_of_a_former_address_of_the_hub() {
+    let left = json!([ownership::tests::owner("another-w", "foreign")]);
+    let mut live = work();
+    live["spec"]["deleteOption"] = json!({"propagationPolicy": "Orphan"});
+    let applied = orphaned_after_the_hub_moved(live, |object| vec![kinds(), object.clone(), object]).await;
+    assert_eq!(applied, left, "it would be evicted with that record");
+    let deleted =
+        orphaned_after_the_hub_moved(orphaning(), |object| vec![kinds(), object.clone(), object, success()]).await;
+    assert_eq!(deleted, left);
+}

@@ -20,6 +20,7 @@ fn observed(work: Value, applied: Option<Value>) -> Observed {
         work: Arc::new(serde_json::from_value::<ManifestWork>(value).unwrap()),
         applied_work: applied.map(|value| Arc::new(serde_json::from_value(value).unwrap())),
         manifests: vec![manifest("a"), manifest("not-recorded")],
+        former: Vec::new(),
         stuck: None,
         settings: Arc::new(Settings::new("c1", "https://hub", "agent1")),
     }
