@@ -1,9 +1,15 @@
 //! Polls whether what was applied still exists.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    num::NonZeroU64,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
     conditions,
@@ -36,23 +42,19 @@ pub(super) struct Availability {
     polled: View<Arc<Polled>>,
 }
 
-/// What a poll needs to know about a work.
+/// What a poll needs to know about a work. It is kept for all objects of all works, so it is small.
 #[derive(Clone, Debug, PartialEq)]
 struct Polled {
-    objects: Vec<Reported>,
+    /// The objects, a list of [`ManifestResourceMeta`] as JSON.
+    objects: Box<str>,
+    /// What the status says about each of them.
+    reported: Box<[Option<Summary>]>,
     /// Whether the work's own condition follows from those of its objects.
     is_aggregated: bool,
 }
 
-/// An object, and what the status says about it.
-#[derive(Clone, Debug, PartialEq)]
-struct Reported {
-    meta: ManifestResourceMeta,
-    available: Option<Summary>,
-}
-
-/// Status, reason and message of a condition.
-type Summary = [String; 3];
+/// A hash of status, reason and message of a condition.
+type Summary = NonZeroU64;
 
 /// What a poll has found.
 #[derive(Clone, Debug)]
@@ -112,8 +114,7 @@ impl StatusController for Availability {
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let key = ObjectKey::new(&self.shared.settings.cluster, key);
         let Some(polled) = self.polled.get(&key) else { return Ok(None) };
-        let metas: Vec<_> = polled.objects.iter().map(|object| object.meta.clone()).collect();
-        let polls = stream::iter(metas).map(|meta| self.poll(meta));
+        let polls = stream::iter(polled.objects()).map(|meta| self.poll(meta));
         let outcomes: Vec<_> = polls.buffered(AT_A_TIME).collect().await;
         let work = self.outdated(&key, &polled, &outcomes);
         Ok(Some(Observed { work, outcomes }))
@@ -145,14 +146,19 @@ impl StatusController for Availability {
 impl Polled {
     /// Whether the status says anything else than what was found.
     fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
-        let differs = |(reported, outcome): (&Reported, &Outcome)| {
-            reported.available != Some(summary(status::manifest_available(&outcome.object)))
+        let differs = |(reported, outcome): (&Option<Summary>, &Outcome)| {
+            *reported != Some(summary_of_new(&status::manifest_available(&outcome.object)))
         };
-        !self.is_aggregated || self.objects.iter().zip(outcomes).any(differs)
+        !self.is_aggregated || self.reported.iter().zip(outcomes).any(differs)
+    }
+
+    fn objects(&self) -> Vec<ManifestResourceMeta> {
+        // It was serialized here.
+        serde_json::from_str(&self.objects).unwrap_or_default()
     }
 
     fn has_the_objects_of(&self, other: &Self) -> bool {
-        self.objects.iter().map(|object| &object.meta).eq(other.objects.iter().map(|object| &object.meta))
+        self.objects == other.objects
     }
 }
 
@@ -163,31 +169,39 @@ fn polled(work: &ManifestWork) -> Option<Polled> {
     // Until the current generation has been applied, its objects are not known.
     let is_current = write::is_deleting(work) || applied.observed_generation == work.metadata.generation;
     let entries = &status.resource_status.manifests;
-    (is_current && !entries.is_empty()).then(|| Polled {
-        objects: entries.iter().map(reported).collect(),
+    if !is_current || entries.is_empty() {
+        return None;
+    }
+    let objects: Vec<_> = entries.iter().map(|entry| &entry.resource_meta).collect();
+    Some(Polled {
+        objects: serde_json::to_string(&objects).ok()?.into_boxed_str(),
+        reported: entries.iter().map(reported).collect(),
         is_aggregated: is_aggregated(work, &status.conditions, entries),
     })
 }
 
-fn reported(entry: &ManifestCondition) -> Reported {
-    let available = find(&entry.conditions, conditions::manifest::AVAILABLE);
-    let available = available.map(|found| [found.status.clone(), found.reason.clone(), found.message.clone()]);
-    Reported { meta: entry.resource_meta.clone(), available }
+fn reported(entry: &ManifestCondition) -> Option<Summary> {
+    find(&entry.conditions, conditions::manifest::AVAILABLE).map(summary)
 }
 
-fn is_aggregated(
-    work: &ManifestWork,
-    conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
-    entries: &[ManifestCondition],
-) -> bool {
+fn is_aggregated(work: &ManifestWork, conditions: &[Condition], entries: &[ManifestCondition]) -> bool {
     let reported = find(conditions, conditions::work::AVAILABLE);
     let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
-    let reported = reported.map(|found| [found.status.clone(), found.reason.clone(), found.message.clone()]);
-    reported == status::available(entries).map(summary)
+    reported.map(summary) == status::available(entries).as_ref().map(summary_of_new)
 }
 
-fn summary(condition: NewCondition) -> Summary {
-    [condition.status.to_owned(), condition.reason.to_owned(), condition.message]
+fn summary(condition: &Condition) -> Summary {
+    hash([&condition.status, &condition.reason, &condition.message])
+}
+
+fn summary_of_new(condition: &NewCondition) -> Summary {
+    hash([condition.status, condition.reason, &condition.message])
+}
+
+fn hash(texts: [&str; 3]) -> Summary {
+    let mut hasher = DefaultHasher::new();
+    texts.hash(&mut hasher);
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
 }
 
 #[cfg(test)]
@@ -241,6 +255,19 @@ mod tests {
         assert!(polled(&parsed(&json!({}))).is_some());
         assert_eq!(polled(&parsed(&json!({"metadata": {"generation": 3}}))), None);
         assert_eq!(polled(&parsed(&json!({"status": null}))), None);
+    }
+
+    #[test]
+    fn what_is_kept_of_an_object_is_small() {
+        let names = ["network-policies-of-the-team", "deployment-of-the-frontend"];
+        let meta = json!({"ordinal": 41, "group": "networking.k8s.io", "version": "v1", "kind": "NetworkPolicy",
+            "resource": "networkpolicies", "name": names[0], "namespace": names[1]});
+        let entry = json!({"conditions": [], "resourceMeta": meta});
+        let entries = vec![entry; 100];
+        let polled = polled(&parsed(&json!({"status": {"resourceStatus": {"manifests": entries}}}))).unwrap();
+        let bytes = size_of_val(&*polled.objects) + size_of_val(&*polled.reported);
+        assert!(bytes < 100 * 220, "{bytes}");
+        assert_eq!(polled.objects().len(), 100);
     }
 
     #[test]
