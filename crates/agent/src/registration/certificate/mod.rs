@@ -78,8 +78,6 @@ pub(crate) struct Certificate {
     secrets: Cache<Secret>,
     reporter: Reporter,
     state: Mutex<State>,
-    /// The secret as created, until the informer delivers it.
-    created: Arc<Mutex<Option<Arc<Secret>>>>,
     /// The condition that is not written yet.
     unreported: Mutex<Option<NewCondition>>,
 }
@@ -124,7 +122,6 @@ impl Certificate {
             desired: Arc::new(desired),
             reporter,
             state: Mutex::default(),
-            created: Arc::default(),
             unreported: Mutex::default(),
         }
     }
@@ -137,8 +134,17 @@ impl Certificate {
         lock(&self.unreported)
     }
 
-    fn secret(&self) -> Option<Arc<Secret>> {
-        self.secrets.get(&self.desired.secret).or_else(|| lock(&self.created).clone())
+    fn secrets_api(&self) -> Api<Secret> {
+        Api::namespaced(self.keeper.clone(), &self.desired.secret.namespace)
+    }
+
+    /// The secret, read live if it is not in the cache: another certificate is requested only if it does not exist.
+    async fn secret(&self) -> Result<Option<Arc<Secret>>, CertificateError> {
+        let key = &self.desired.secret;
+        match self.secrets.get(key) {
+            Some(secret) => Ok(Some(secret)),
+            None => Ok(write::get(&self.secrets_api(), &key.name).await?.map(Arc::new)),
+        }
     }
 
     /// The pending request, read live if it is not in the cache yet.
@@ -170,11 +176,11 @@ impl Certificate {
     }
 
     /// The certificate stays in memory until the secret holds it, so a failure takes no new request.
-    async fn save(&self, credentials: Credentials) -> Result<Applied, CertificateError> {
+    async fn save(&self, known: Option<&Secret>, credentials: Credentials) -> Result<Applied, CertificateError> {
         *self.state() = State::Issued(credentials.clone());
-        match self.save_secret(&credentials).await {
+        let (secret, data) = (&self.desired.secret, self.desired.secret_data(&credentials));
+        match secret::save(&self.secrets_api(), secret, known, &data).await.map_err(CertificateError::from) {
             Ok(saved) => {
-                *lock(&self.created) = Some(Arc::new(saved.clone()));
                 self.secrets.record_write(saved);
                 *self.state() = State::Idle;
                 info!(secret = %self.desired.secret, until = %credentials.bundle.not_after(), "saved a new certificate");
@@ -183,13 +189,6 @@ impl Certificate {
             Err(error) if error.class() == Class::Conflict => Err(error),
             Err(error) => Ok(Applied::failed(report::save_failed(&self.desired, &error), error)),
         }
-    }
-
-    async fn save_secret(&self, credentials: &Credentials) -> Result<Secret, CertificateError> {
-        let key = &self.desired.secret;
-        let secrets = Api::namespaced(self.keeper.clone(), &key.namespace);
-        let data = self.desired.secret_data(credentials);
-        Ok(secret::save(&secrets, key, self.secret().as_deref(), &data).await?)
     }
 
     /// Writes the condition that is not written yet.
@@ -215,11 +214,8 @@ impl Controller for Certificate {
         builder.watches(&self.requests.cache, move |change| {
             desired.is_asked_for_by(change.object()).then(|| of_request.clone())
         });
-        let (created, of_secret) = (self.created.clone(), self.desired.secret.clone());
-        builder.watches(&self.secrets, move |_: Change<'_, Secret>| {
-            *lock(&created) = None;
-            Some(of_secret.clone())
-        });
+        let of_secret = self.desired.secret.clone();
+        builder.watches(&self.secrets, move |_: Change<'_, Secret>| Some(of_secret.clone()));
         builder.every(RESYNC, self.desired.secret.clone());
     }
 
@@ -227,7 +223,7 @@ impl Controller for Certificate {
         let request = self.pending_request().await?;
         Ok(Some(Observed {
             desired: self.desired.clone(),
-            secret: self.secret(),
+            secret: self.secret().await?,
             state: self.state().clone(),
             request,
             requests_on_hub: self.requests.count(&self.desired),
@@ -239,7 +235,7 @@ impl Controller for Certificate {
         plan::plan(observed, now)
     }
 
-    async fn apply(&self, _: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
         Ok(match plan {
             Plan::Wait => Applied::waiting(Requeue::OnChange),
             Plan::Refused(refusal) => {
@@ -256,7 +252,7 @@ impl Controller for Certificate {
                 warn!("{}", condition.message);
                 Applied::done(condition)
             }
-            Plan::Save(credentials) => self.save(credentials).await?,
+            Plan::Save(credentials) => self.save(observed.secret.as_deref(), credentials).await?,
             Plan::Restart(cause) => {
                 *self.state() = State::Idle;
                 Applied::failed(report::request_failed(&self.desired, &cause), CertificateError::Restart(cause))
@@ -285,7 +281,7 @@ mod tests {
     use super::*;
     use crate::{
         agent::Names,
-        testing::{Mock, conflict},
+        testing::{Mock, conflict, not_found},
     };
 
     const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
@@ -294,6 +290,30 @@ mod tests {
     fn desired() -> DesiredCertificate {
         let names = Names { cluster: "cluster1".into(), agent: "9hdnf".into() };
         DesiredCertificate::own(&names, ObjectKey::new("agent", secrets::HUB_KUBECONFIG), None, None)
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_was_deleted_right_after_it_was_saved_is_gone_and_one_that_is_not_in_the_cache_is_read() {
+        const SECRETS: &str = "/api/v1/namespaces/agent/secrets";
+        let clusters = Mock::default().listing(CLUSTERS, &json!([])).listing(REQUESTS, &json!([]));
+        let saved = json!({"metadata": {"name": secrets::HUB_KUBECONFIG, "namespace": "agent", "uid": "u",
+            "resourceVersion": "7"}});
+        let answers = vec![(201, saved.clone()), not_found(), (200, saved.clone())];
+        let keeper = Mock::answering(answers).listing(SECRETS, &json!([]));
+        let context = ocm_runtime::Context::new();
+        let hub = Informers::new(clusters.client(), context.clone());
+        let (keeper, clusters) = (Informers::new(keeper.client(), context), hub.all(WatchFilter::named("cluster1")));
+        let certificate =
+            Certificate::new(Requests::of(&hub, "cluster1"), &keeper, desired(), Reporter::Cluster(clusters));
+        certificate.secrets.synced().await;
+        certificate
+            .save(None, plan::tests::credentials(&Names { cluster: "cluster1".into(), agent: "9hdnf".into() }))
+            .await
+            .unwrap();
+        certificate.secrets.record_delete(&serde_json::from_value(saved).unwrap());
+        let secret = async || certificate.observe(&certificate.desired.secret).await.unwrap().unwrap().secret;
+        assert!(secret().await.is_none());
+        assert!(secret().await.is_some());
     }
 
     #[tokio::test]

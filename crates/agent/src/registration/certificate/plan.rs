@@ -189,4 +189,4 @@ fn until_share_left(bundle: &Bundle, share: f64, now: Timestamp) -> Duration {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

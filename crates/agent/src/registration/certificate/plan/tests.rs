@@ -49,7 +49,7 @@ fn for_an_addon() -> DesiredCertificate {
 
 /// A certificate for `names` and its key. rcgen keeps one value per type of name, so the second
 /// organization goes by its number.
-fn credentials(names: &Names) -> Credentials {
+pub(in crate::registration::certificate) fn credentials(names: &Names) -> Credentials {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let mut params = rcgen::CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
