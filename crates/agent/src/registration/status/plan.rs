@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use ocm_api::{
     cluster::{
         v1::{ManagedCluster, ManagedClusterStatus},
@@ -19,7 +18,7 @@ use super::{
     claims::ClaimRules,
     health::Health,
     namespaces::{self, Action},
-    resources,
+    resources::{self, NodeSize},
 };
 use crate::registration::lease::is_accepted;
 
@@ -39,7 +38,7 @@ pub(crate) struct Observed {
 #[derive(Default)]
 pub(crate) struct Facts {
     pub(crate) version: String,
-    pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) nodes: Vec<Arc<NodeSize>>,
     pub(crate) claims: Vec<Arc<ClusterClaim>>,
     /// Existing namespaces that cluster sets of this hub require.
     pub(crate) namespaces: BTreeSet<String>,

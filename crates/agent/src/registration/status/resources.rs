@@ -8,27 +8,36 @@ use tracing::warn;
 
 type Resources = BTreeMap<String, Wire>;
 
+/// What a node adds to the sums.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NodeSize {
+    is_schedulable: bool,
+    capacity: Resources,
+    allocatable: Resources,
+}
+
+impl NodeSize {
+    pub(crate) fn of(node: &Node) -> Self {
+        let is_cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+        let status = node.status.as_ref();
+        Self {
+            is_schedulable: !is_cordoned,
+            capacity: status.and_then(|status| status.capacity.clone()).unwrap_or_default(),
+            allocatable: status.and_then(|status| status.allocatable.clone()).unwrap_or_default(),
+        }
+    }
+}
+
 /// The sum over all nodes, plus other keys of `reported`: other controllers may add some.
-pub(crate) fn capacity(nodes: &[Arc<Node>], reported: &Resources) -> Resources {
+pub(crate) fn capacity(nodes: &[Arc<NodeSize>], reported: &Resources) -> Resources {
     let mut capacity = reported.clone();
-    capacity.extend(sum(nodes.iter().filter_map(|node| node.status.as_ref()?.capacity.as_ref())));
+    capacity.extend(sum(nodes.iter().map(|node| &node.capacity)));
     capacity
 }
 
 /// The sum over schedulable nodes.
-pub(crate) fn allocatable(nodes: &[Arc<Node>]) -> Resources {
-    let schedulable = nodes.iter().filter(|node| !is_cordoned(node));
-    sum(schedulable.filter_map(|node| node.status.as_ref()?.allocatable.as_ref()))
-}
-
-/// Whether two states of a node have the same resources.
-pub(crate) fn count_the_same(a: &Node, b: &Node) -> bool {
-    let status = |node: &Node| node.status.clone().map(|status| (status.capacity, status.allocatable));
-    is_cordoned(a) == is_cordoned(b) && status(a) == status(b)
-}
-
-fn is_cordoned(node: &Node) -> bool {
-    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+pub(crate) fn allocatable(nodes: &[Arc<NodeSize>]) -> Resources {
+    sum(nodes.iter().filter(|node| node.is_schedulable).map(|node| &node.allocatable))
 }
 
 fn sum<'a>(all: impl Iterator<Item = &'a Resources>) -> Resources {
@@ -48,14 +57,18 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(crate) fn node(cpu: &str, unschedulable: bool) -> Arc<Node> {
+    pub(crate) fn node(cpu: &str, unschedulable: bool) -> Arc<NodeSize> {
+        Arc::new(NodeSize::of(&whole(cpu, unschedulable)))
+    }
+
+    fn whole(cpu: &str, unschedulable: bool) -> Node {
         let resources = json!({"cpu": cpu, "memory": "1Gi"});
         let node = json!({
             "metadata": {"name": "n"},
             "spec": {"unschedulable": unschedulable},
             "status": {"capacity": resources, "allocatable": resources},
         });
-        Arc::new(serde_json::from_value(node).unwrap())
+        serde_json::from_value(node).unwrap()
     }
 
     fn resources(entries: &[(&str, &str)]) -> Resources {
@@ -84,10 +97,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_cordon_or_another_size_counts_and_a_heartbeat_does_not() {
-        let mut beaten = Node::clone(&node("1", false));
+        let mut beaten = whole("1", false);
         beaten.metadata.resource_version = Some("2".into());
-        assert!(count_the_same(&node("1", false), &beaten));
-        assert!(!count_the_same(&node("1", false), &node("1", true)));
-        assert!(!count_the_same(&node("1", false), &node("2", false)));
+        let size = node("1", false);
+        assert_eq!(*size, NodeSize::of(&beaten));
+        assert!(size != node("1", true) && size != node("2", false));
     }
 }

@@ -16,7 +16,7 @@ use ocm_api::{cluster::v1alpha1::ClusterClaim, labels};
 use ocm_runtime::{
     Cache, Change, Context, Informers, Queue, ResultExt as _,
     error::chain,
-    informer::{WatchFilter, Watchable},
+    informer::{View, WatchFilter, Watchable},
 };
 use tracing::{info, warn};
 
@@ -24,7 +24,7 @@ use super::{
     StatusError, StatusSettings,
     namespaces::{self, Action, Outcome},
     plan::Facts,
-    resources,
+    resources::NodeSize,
 };
 use crate::registration::list_one;
 
@@ -39,6 +39,8 @@ pub(crate) struct Sources {
     context: Context,
     managed: Informers,
     nodes: Cache<Node>,
+    /// What their sums need of them.
+    sizes: View<Arc<NodeSize>>,
     namespaces: Cache<PartialObjectMeta<Namespace>>,
     /// The label of namespaces that cluster sets of this hub require.
     label: String,
@@ -61,9 +63,11 @@ impl Sources {
     pub(super) fn new(context: &Context, managed: &Informers, settings: &StatusSettings) -> Self {
         let label = labels::managed_namespace(&settings.hub_hash);
         let claims = settings.claims.as_ref().map_or(Claims::Off, |_| Claims::Unknown);
+        let nodes = managed.all(WatchFilter::all());
         Self {
             context: context.clone(),
-            nodes: managed.all(WatchFilter::all()),
+            sizes: nodes.view(|node| Some(Arc::new(NodeSize::of(node)))),
+            nodes,
             namespaces: managed.metadata(WatchFilter::labelled(format!("{label}={}", namespaces::WANTED))),
             label,
             claims: Arc::new(Mutex::new(claims)),
@@ -78,7 +82,7 @@ impl Sources {
     /// Enqueues `key` at every change.
     pub(super) fn setup(&self, queue: &Queue<String>, key: &str) {
         self.follow(&self.nodes, queue, key, |change| match change {
-            Change::Updated { old, new } => !resources::count_the_same(old, new),
+            Change::Updated { old, new } => NodeSize::of(old) != NodeSize::of(new),
             _ => true,
         });
         self.follow(&self.namespaces, queue, key, |_| true);
@@ -164,7 +168,11 @@ impl Sources {
             Claims::Watched(cache) => cache.list(),
             Claims::Off | Claims::None | Claims::Unknown => Vec::new(),
         };
-        Ok(Facts { version: version.git_version, nodes: self.nodes.list(), claims, namespaces: self.labelled() })
+        Ok(Facts { version: version.git_version, nodes: self.node_sizes(), claims, namespaces: self.labelled() })
+    }
+
+    fn node_sizes(&self) -> Vec<Arc<NodeSize>> {
+        self.sizes.read(|sizes| sizes.values().cloned().collect())
     }
 
     fn labelled(&self) -> BTreeSet<String> {
