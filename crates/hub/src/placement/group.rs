@@ -24,7 +24,7 @@ pub(crate) struct DesiredDecision {
 
 /// Splits the selected clusters. There is always at least one group, which may be empty.
 pub(crate) fn split(grouping: &Grouping, chosen: &[Candidate<'_>]) -> Vec<Group> {
-    let size = grouping.size.of(chosen.len());
+    let size = grouping.size(chosen.len());
     let mut rest: Vec<Candidate<'_>> = chosen.to_vec();
     let mut groups = Vec::new();
     for rule in &grouping.rules {

@@ -11,6 +11,12 @@ pub enum Amount {
     Percent(f64),
 }
 
+impl Default for Amount {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Amount {
     /// No cluster, where no cluster is the default.
     pub const NONE: Self = Self::Number(0);

@@ -58,6 +58,16 @@ async fn bindings_are_gone(world: &World, cluster: &str) -> Result<()> {
     Ok(())
 }
 
+/// The cluster has lost everything but the right to read its own ManagedCluster, and its condition says so.
+async fn is_denied(world: &World, cluster: &str) -> Result<()> {
+    bindings_are_gone(world, cluster).await?;
+    let (reason, _) = world.wait_for_condition(cluster, "HubAcceptedManagedCluster", "False").await?;
+    assert_eq!(reason, "HubClusterAdminDenied");
+    let role = there(world.get("clusterrole", "", &own(cluster)).await)?;
+    assert_eq!(role["rules"][0]["verbs"], json!(["get", "list", "watch"]));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_denied_cluster_whose_agent_removes_the_condition_again_and_again_loses_its_rights() -> Result<()> {
     let world = world().await?;
@@ -73,12 +83,7 @@ async fn a_denied_cluster_whose_agent_removes_the_condition_again_and_again_lose
         Ok::<_, kube::Error>(binding.is_none())
     })
     .await?;
-    bindings_are_gone(&world, &name).await?;
-    let (reason, _) = world.wait_for_condition(&name, "HubAcceptedManagedCluster", "False").await?;
-    assert_eq!(reason, "HubClusterAdminDenied");
-    let role = there(world.get("clusterrole", "", &own(&name)).await)?;
-    assert_eq!(role["rules"][0]["verbs"], json!(["get", "list", "watch"]));
-    Ok(())
+    is_denied(&world, &name).await
 }
 
 #[tokio::test]
@@ -87,12 +92,7 @@ async fn a_denied_cluster_that_a_backup_brings_back_without_status_loses_its_rig
     let name = unique("restored");
     world.register(&name).await?;
     create_rights(&world, &name).await?;
-    bindings_are_gone(&world, &name).await?;
-    let (reason, _) = world.wait_for_condition(&name, "HubAcceptedManagedCluster", "False").await?;
-    assert_eq!(reason, "HubClusterAdminDenied");
-    let role = there(world.get("clusterrole", "", &own(&name)).await)?;
-    assert_eq!(role["rules"][0]["verbs"], json!(["get", "list", "watch"]));
-    Ok(())
+    is_denied(&world, &name).await
 }
 
 #[tokio::test]

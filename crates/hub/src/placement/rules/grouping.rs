@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ocm_api::cluster::v1beta1::{DecisionGroup, GroupStrategy};
 
 use super::{Problem, predicates::ClusterSelector};
+use crate::rollout::Amount;
 
 const STRATEGY: &str = "spec.decisionStrategy.groupStrategy";
 
@@ -13,7 +14,7 @@ pub(crate) struct Grouping {
     /// Groups by selector, up to the first that is invalid.
     pub(crate) rules: Vec<GroupRule>,
     /// How large a group may become.
-    pub(crate) size: Size,
+    size: Amount,
     /// What is wrong with the first group that is invalid.
     pub(crate) problem: Option<Problem>,
 }
@@ -25,23 +26,11 @@ pub(crate) struct GroupRule {
     pub(crate) selector: ClusterSelector,
 }
 
-/// How large a group may become.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Size {
-    /// All in one.
-    #[default]
-    All,
-    /// This many clusters.
-    Clusters(usize),
-    /// This percentage of all selected clusters.
-    Percent(f64),
-}
-
 impl Grouping {
     /// Reads the strategy.
     pub(crate) fn read(strategy: &GroupStrategy) -> Self {
         let mut grouping = Self::default();
-        match Size::read(strategy.clusters_per_decision_group.as_ref()) {
+        match size(strategy.clusters_per_decision_group.as_ref()) {
             Ok(size) => grouping.size = size,
             Err(problem) => grouping.problem = Some(problem),
         }
@@ -54,6 +43,11 @@ impl Grouping {
         }
         grouping
     }
+
+    /// How large a group may become if `chosen` clusters are selected, at least 1.
+    pub(crate) fn size(&self, chosen: usize) -> usize {
+        self.size.of(chosen, chosen).max(1)
+    }
 }
 
 impl GroupRule {
@@ -65,40 +59,14 @@ impl GroupRule {
     }
 }
 
-impl Size {
-    fn read(size: Option<&IntOrString>) -> Result<Self, Problem> {
-        match size {
-            None => Ok(Self::All),
-            Some(IntOrString::Int(number)) => Ok(usize::try_from(*number).map_or(Self::All, Self::Clusters)),
-            Some(IntOrString::String(text)) => Self::parse(text).ok_or_else(|| {
-                format!(
-                    "{STRATEGY}.clustersPerDecisionGroup {text:?} is not a percentage like \"25%\"; write a number of \
-                     clusters without quotes"
-                )
-            }),
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        text.strip_suffix('%')?.parse().ok().map(Self::Percent)
-    }
-
-    /// The size of a group if `chosen` clusters are selected, at least 1.
-    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 clusters")]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounded, and checked against `chosen`"
-    )]
-    pub(crate) fn of(self, chosen: usize) -> usize {
-        let size = match self {
-            Self::All => chosen,
-            Self::Clusters(number) => number,
-            Self::Percent(percent) => (percent / 100.0 * chosen as f64).ceil() as usize,
-        };
-        let fits = (1..=chosen).contains(&size);
-        if fits { size } else { chosen.max(1) }
-    }
+/// A size of zero or less is that of all clusters together, as `None` is.
+fn size(size: Option<&IntOrString>) -> Result<Amount, Problem> {
+    Amount::read(size).map_err(|text| {
+        format!(
+            "{STRATEGY}.clustersPerDecisionGroup {text:?} is not a percentage like \"25%\"; write a number of clusters \
+             without quotes"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -107,8 +75,8 @@ mod tests {
 
     use super::*;
 
-    fn size(value: Value) -> Result<Size, Problem> {
-        Size::read(serde_json::from_value::<Option<IntOrString>>(value).unwrap().as_ref())
+    fn read(value: &Value) -> Grouping {
+        Grouping::read(&serde_json::from_value(json!({"clustersPerDecisionGroup": value})).unwrap())
     }
 
     #[test]
@@ -124,14 +92,14 @@ mod tests {
             (json!("1%"), 7, 1),
             (json!("25%"), 0, 1),
         ] {
-            assert_eq!(size(value.clone()).unwrap().of(chosen), expected, "{value} of {chosen}");
+            assert_eq!(read(&value).size(chosen), expected, "{value} of {chosen}");
         }
     }
 
     #[test]
     fn what_is_no_size_is_a_problem_that_names_the_field() {
         for text in ["many", "3", "", "%"] {
-            let problem = size(json!(text)).unwrap_err();
+            let problem = read(&json!(text)).problem.unwrap();
             assert!(problem.contains(&format!("clustersPerDecisionGroup {text:?}")), "{problem}");
         }
     }
