@@ -1,4 +1,4 @@
-//! The watches of the add-on controllers: one per kind, whoever asks.
+//! The informers of the add-on controllers, one per kind.
 
 use ocm_api::{addon::v1alpha1::ClusterManagementAddOn, labels, work::v1::ManifestWork};
 use ocm_runtime::{Cache, Informers, informer::WatchFilter};

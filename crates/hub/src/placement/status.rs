@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_that_applies_is_told() {
+    fn the_first_reason_that_applies_is_reported() {
         assert_eq!(said(|_| {}), "True AllDecisionsScheduled");
         assert_eq!(said(|inputs| inputs.missing = 1), "False NotAllDecisionsScheduled");
         assert_eq!(said(|inputs| inputs.selected = 0), "False NoManagedClusterMatched");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_told_word_for_word() {
+    fn a_problem_is_reported_word_for_word() {
         let [fine, _] = conditions_of(&StatusInputs::default());
         assert_eq!((fine.status, fine.reason), ("False", "Succeedconfigured"));
         let [wrong, _] =

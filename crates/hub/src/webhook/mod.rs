@@ -1,6 +1,6 @@
 //! The server that API servers ask to convert add-ons from one version to another.
 //!
-//! It needs no identity and keeps nothing: whoever can reach it can have objects converted, and learns nothing.
+//! It needs no identity and keeps nothing: everyone who can reach it can have objects converted, and learns nothing else.
 
 pub mod review;
 

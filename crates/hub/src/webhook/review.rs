@@ -108,7 +108,7 @@ mod tests {
         review.to_string().into_bytes()
     }
 
-    fn told(body: &[u8]) -> Value {
+    fn reply(body: &[u8]) -> Value {
         serde_json::from_slice(&answer(body).unwrap().body).unwrap()
     }
 
@@ -116,12 +116,12 @@ mod tests {
     fn a_review_is_answered_in_its_own_version_with_all_objects_in_their_order() {
         for version in REVIEW_VERSIONS {
             let objects = [addon("a", &json!({ "installNamespace": "x" })), addon("b", &json!({}))];
-            let told = told(&ask(version, V1BETA1, &objects));
-            assert_eq!(told["apiVersion"], format!("{GROUP}/{version}"));
-            assert_eq!((&told["kind"], &told["response"]["uid"]), (&json!(KIND), &json!("42")));
-            assert_eq!(told["response"]["result"]["status"], "Success");
-            assert!(told.get("request").is_none());
-            let converted = told["response"]["convertedObjects"].as_array().unwrap();
+            let reply = reply(&ask(version, V1BETA1, &objects));
+            assert_eq!(reply["apiVersion"], format!("{GROUP}/{version}"));
+            assert_eq!((&reply["kind"], &reply["response"]["uid"]), (&json!(KIND), &json!("42")));
+            assert_eq!(reply["response"]["result"]["status"], "Success");
+            assert!(reply.get("request").is_none());
+            let converted = reply["response"]["convertedObjects"].as_array().unwrap();
             let names: Vec<_> = converted.iter().map(|object| &object["metadata"]["name"]).collect();
             assert_eq!(names, ["a", "b"]);
             assert!(converted.iter().all(|object| object["apiVersion"] == V1BETA1));
@@ -132,10 +132,10 @@ mod tests {
     fn one_object_that_cannot_be_converted_fails_the_whole_answer_and_is_named() {
         let objects = [addon("good", &json!({})), addon("bad", &json!({ "installNamespace": 3 }))];
         let body = ask("v1", V1BETA1, &objects);
-        let told = told(&body);
-        let result = &told["response"]["result"];
-        assert_eq!((&result["status"], &told["response"]["uid"]), (&json!("Failure"), &json!("42")));
-        assert_eq!(told["response"]["convertedObjects"], json!([]));
+        let reply = reply(&body);
+        let result = &reply["response"]["result"];
+        assert_eq!((&result["status"], &reply["response"]["uid"]), (&json!("Failure"), &json!("42")));
+        assert_eq!(reply["response"]["convertedObjects"], json!([]));
         let message = result["message"].as_str().unwrap();
         assert!(message.contains("ManagedClusterAddOn cluster1/bad"), "{message}");
         assert!(message.contains("spec.installNamespace is not a string"), "{message}");
@@ -143,16 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_a_name_is_told_by_its_place() {
+    fn an_object_without_a_name_is_named_by_its_position() {
         let failure = answer(&ask("v1", V1BETA1, &[addon("a", &json!({})), json!(7)])).unwrap().failure.unwrap();
         assert!(failure.contains("object 1"), "{failure}");
     }
 
     #[test]
     fn a_review_of_nothing_is_answered_with_nothing() {
-        let told = told(&ask("v1", V1BETA1, &[]));
-        assert_eq!(told["response"]["result"]["status"], "Success");
-        assert_eq!(told["response"]["convertedObjects"], json!([]));
+        let reply = reply(&ask("v1", V1BETA1, &[]));
+        assert_eq!(reply["response"]["result"]["status"], "Success");
+        assert_eq!(reply["response"]["convertedObjects"], json!([]));
     }
 
     #[test]

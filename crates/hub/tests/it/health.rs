@@ -32,7 +32,7 @@ async fn wait_for_taints(world: &World, cluster: &str, expected: &[&str]) -> Res
 }
 
 #[tokio::test]
-async fn a_cluster_whose_lease_runs_out_is_unknown_tainted_and_told_of_in_an_event() -> Result<()> {
+async fn a_cluster_whose_lease_expires_is_unknown_and_tainted_and_an_event_reports_it() -> Result<()> {
     let world = world().await?;
     let name = unique("silent");
     world.create(&name, true, 1).await?;
@@ -58,7 +58,7 @@ async fn a_cluster_whose_lease_runs_out_is_unknown_tainted_and_told_of_in_an_eve
 }
 
 #[tokio::test]
-async fn a_renewal_tells_whether_the_agents_clock_is_right() -> Result<()> {
+async fn a_renewal_shows_whether_the_agents_clock_is_right() -> Result<()> {
     let world = world().await?;
     let name = unique("clock");
     world.accepted(&name).await?;

@@ -45,26 +45,26 @@ async fn a_placement_gets_the_clusters_that_fit_in_a_decision_that_it_owns() -> 
 }
 
 #[tokio::test]
-async fn what_happens_to_a_decision_is_told_in_events() -> Result<()> {
+async fn events_report_what_happens_to_a_decision() -> Result<()> {
     let fleet = Fleet::new().await?;
     let one = fleet.cluster(&[]).await?;
     fleet.place("p", json!({})).await?;
     fleet.wait_for_clusters("p", &[&one]).await?;
-    let told = eventually("three events are there", || async {
+    let recorded = eventually("three events are there", || async {
         let events = fleet.events("p").await?;
         anyhow::Ok((events.len() == 3).then_some(events))
     })
     .await?;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let said: Vec<_> = told.iter().map(|event| (text(&event.reason), text(&event.action))).collect();
+    let said: Vec<_> = recorded.iter().map(|event| (text(&event.reason), text(&event.action))).collect();
     let expected =
         [("DecisionCreate", "DecisionCreated"), ("DecisionUpdate", "DecisionUpdated"), ("ScoreUpdate", "ScoreUpdated")];
     assert_eq!(said, expected.map(|(reason, action)| (reason.to_owned(), action.to_owned())));
-    assert_eq!(told[2].note, Some(format!("{one}:100 ")));
-    let related = told[0].related.clone().unwrap_or_default();
+    assert_eq!(recorded[2].note, Some(format!("{one}:100 ")));
+    let related = recorded[0].related.clone().unwrap_or_default();
     assert_eq!((text(&related.kind), text(&related.name)), ("PlacementDecision".into(), "p-decision-1".into()));
-    assert_eq!(told[0].reporting_controller.as_deref(), Some("placement-controller"));
-    assert_eq!(told[0].type_.as_deref(), Some("Normal"));
+    assert_eq!(recorded[0].reporting_controller.as_deref(), Some("placement-controller"));
+    assert_eq!(recorded[0].type_.as_deref(), Some("Normal"));
     Ok(())
 }
 

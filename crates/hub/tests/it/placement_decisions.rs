@@ -143,11 +143,11 @@ async fn what_was_written_before_a_conflict_is_told_in_events_all_the_same() -> 
     fleet.place("p", json!({})).await?;
     fleet.wait_for_clusters("p", &[&one]).await?;
     assert_eq!(server.outstanding(), 0, "both conflicts have happened");
-    eventually("all is told", || async {
-        let mut told: Vec<_> = fleet.events("p").await?.into_iter().filter_map(|event| event.reason).collect();
-        told.sort_unstable();
-        let is_told = told == ["DecisionCreate", "DecisionUpdate", "ScoreUpdate"];
-        anyhow::Ok(if is_told { Seen::Settled(()) } else { Seen::NotYet(format!("{told:?}")) })
+    eventually("all events are recorded", || async {
+        let mut reasons: Vec<_> = fleet.events("p").await?.into_iter().filter_map(|event| event.reason).collect();
+        reasons.sort_unstable();
+        let is_complete = reasons == ["DecisionCreate", "DecisionUpdate", "ScoreUpdate"];
+        anyhow::Ok(if is_complete { Seen::Settled(()) } else { Seen::NotYet(format!("{reasons:?}")) })
     })
     .await?;
     context.stop().await;

@@ -31,16 +31,16 @@ async fn a_binding_says_whether_its_set_exists() -> Result<()> {
 }
 
 async fn wait_for_namespaces(fleet: &Fleet, cluster: &str, expected: &Value) -> Result<()> {
-    eventually(&format!("cluster {cluster} is told {expected}"), || async {
+    eventually(&format!("cluster {cluster} has the namespaces {expected}"), || async {
         let status = fleet.world.clusters().get(cluster).await?.status.unwrap_or_default();
-        let told = serde_json::to_value(status.managed_namespaces)?;
-        anyhow::Ok(if told == *expected { Seen::Settled(()) } else { Seen::NotYet(told.to_string()) })
+        let found = serde_json::to_value(status.managed_namespaces)?;
+        anyhow::Ok(if found == *expected { Seen::Settled(()) } else { Seen::NotYet(found.to_string()) })
     })
     .await
 }
 
 #[tokio::test]
-async fn a_cluster_is_told_the_namespaces_its_sets_want() -> Result<()> {
+async fn the_status_of_a_cluster_lists_the_namespaces_that_its_sets_ask_for() -> Result<()> {
     let fleet = Fleet::unbound().await?;
     fleet.create_set(json!({"managedNamespaces": [{"name": "b"}, {"name": "a"}]})).await?;
     let cluster = fleet.cluster(&[]).await?;

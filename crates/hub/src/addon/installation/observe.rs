@@ -9,7 +9,7 @@ use ocm_runtime::ObjectKey;
 use super::InstallationController;
 use crate::addon::{decision::Desired, facts};
 
-/// An add-on on one cluster that the hub looks after.
+/// An add-on on one cluster that the hub manages.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(super) key: ObjectKey,

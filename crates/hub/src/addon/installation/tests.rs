@@ -89,15 +89,15 @@ fn an_addon_is_not_created_on_a_cluster_that_is_gone_or_going() {
 }
 
 #[test]
-fn an_addon_that_exists_and_cannot_be_read_is_told_and_a_conflict_is_not() {
-    let told = |code: u16, reason: &str| {
+fn an_addon_that_exists_and_cannot_be_read_is_a_failure_and_a_conflict_is_not() {
+    let failure_of = |code: u16, reason: &str| {
         let status = Status::failure("no", reason).with_code(code).boxed();
         let source = Box::new(kube::Error::Api(status));
         failure(&ocm_runtime::Error::Request { verb: "create", noun: "a".into(), source })
     };
-    assert!(told(409, "AlreadyExists").unwrap().contains("cannot read it"));
-    assert_eq!(told(409, "Conflict"), None);
-    assert_eq!(told(422, "Invalid").unwrap(), "failed to create a: no");
+    assert!(failure_of(409, "AlreadyExists").unwrap().contains("cannot read it"));
+    assert_eq!(failure_of(409, "Conflict"), None);
+    assert_eq!(failure_of(422, "Invalid").unwrap(), "failed to create a: no");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_addon_that_no_placement_chooses_is_left_alone_until_it_is_to_be_deleted() 
 }
 
 #[test]
-fn an_addon_on_its_way_out_is_left_alone_and_comes_back_when_it_is_gone() {
+fn an_addon_that_is_being_deleted_is_left_alone_and_created_again_when_it_is_gone() {
     let mut deleting = addon(json!({}));
     deleting.metadata.deletion_timestamp = Some(Time(now()));
     for state in [DesiredState::Installed, DesiredState::Kept, DesiredState::Absent { since: now() }] {
@@ -223,7 +223,7 @@ fn a_configuration_is_refused_by_the_name_of_its_field() {
 }
 
 #[test]
-fn what_its_management_addon_asks_for_is_told_on_the_addon_and_its_references_stay() {
+fn an_addon_reports_what_its_management_addon_asks_for_and_keeps_its_references() {
     let mut observed = wanted();
     observed.desired.refusal = Some("spec.x".into());
     let mut addon = addon(json!({}));
@@ -236,7 +236,7 @@ fn what_its_management_addon_asks_for_is_told_on_the_addon_and_its_references_st
 }
 
 #[test]
-fn another_wording_of_what_is_well_is_no_news() {
+fn a_different_message_alone_is_not_written_where_all_is_well() {
     let mut addon = with_conditions(json!({}), &["ManifestApplied"]);
     let theirs = conditions::NewCondition::is_true("Configured", "ConfigurationsConfigured", "theirs").at(now(), None);
     let completed = conditions::NewCondition::is_false("Progressing", "Completed", "theirs").at(now(), None);

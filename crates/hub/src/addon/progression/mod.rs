@@ -33,7 +33,7 @@ pub(crate) struct ProgressionController {
     managements: Cache<ClusterManagementAddOn>,
 }
 
-/// An add-on that the hub looks after, and how its installation goes.
+/// An add-on that the hub manages, and the progress of its installation.
 #[derive(Debug)]
 pub(crate) struct Observed {
     management: Arc<ClusterManagementAddOn>,

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_hub_cannot_do_and_what_the_api_server_refuses_is_told() {
+    fn the_condition_names_what_this_hub_cannot_do_and_what_the_api_server_refuses() {
         let refused = Progress { refusal: Some("spec.x".into()), ..progress(2, 2) };
         assert_eq!(said(&refused), ("False".into(), "ConfigurationUnsupported".into(), "spec.x".into()));
         let failure = Some(("c1".into(), "no".to_owned()));

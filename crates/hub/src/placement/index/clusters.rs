@@ -8,7 +8,7 @@ use ocm_runtime::error::chain;
 
 use crate::{
     placement::facts::{Cluster, Clusters, Name},
-    set_selector::SetSelector as Membership,
+    set_selector::SetSelector,
 };
 
 /// Every set, by name.
@@ -18,7 +18,7 @@ pub(crate) type Sets = BTreeMap<Name, Set>;
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
     /// Which clusters belong to it, or why that is not known.
-    membership: Result<Arc<Membership>, String>,
+    selector: Result<Arc<SetSelector>, String>,
     /// How many clusters belong to it. Those being deleted do not count.
     pub(crate) members: usize,
 }
@@ -26,12 +26,12 @@ pub(crate) struct Set {
 impl Set {
     /// Why its clusters are not known.
     pub(crate) fn problem(&self) -> Option<&str> {
-        self.membership.as_ref().err().map(String::as_str)
+        self.selector.as_ref().err().map(String::as_str)
     }
 
     fn includes(&self, cluster: &Cluster) -> bool {
-        let includes = |membership: &Arc<Membership>| membership.includes(&cluster.labels);
-        !cluster.is_deleting && self.membership.as_ref().is_ok_and(includes)
+        let includes = |selector: &Arc<SetSelector>| selector.includes(&cluster.labels);
+        !cluster.is_deleting && self.selector.as_ref().is_ok_and(includes)
     }
 }
 
@@ -100,15 +100,15 @@ impl Fleet {
 
     /// Stores a set, or removes it if `None`. Returns what has changed, if anything relevant has.
     pub(super) fn update_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> Option<SetChange> {
-        let membership = set.map(|set| Membership::of(set).map(Arc::new).map_err(|error| chain(&error)));
-        let known = self.sets.get(name).map(|set| &set.membership);
-        if known == membership.as_ref() {
+        let selector = set.map(|set| SetSelector::of(set).map(Arc::new).map_err(|error| chain(&error)));
+        let known = self.sets.get(name).map(|set| &set.selector);
+        if known == selector.as_ref() {
             return None;
         }
-        let change = if known.is_some() && membership.is_some() { SetChange::Members } else { SetChange::Existence };
+        let change = if known.is_some() && selector.is_some() { SetChange::Members } else { SetChange::Existence };
         let sets = Arc::make_mut(&mut self.sets);
-        match membership {
-            Some(membership) => _ = sets.insert(name.into(), Set { membership, members: 0 }),
+        match selector {
+            Some(selector) => _ = sets.insert(name.into(), Set { selector, members: 0 }),
             None => _ = sets.remove(name),
         }
         self.reassign(name);

@@ -36,7 +36,7 @@ fn a_cluster_concerns_the_placements_that_it_fits() {
 }
 
 #[test]
-fn a_change_that_no_placement_looks_at_concerns_none() {
+fn a_change_of_fields_that_no_placement_uses_concerns_none() {
     let mut world = world();
     let mut noisy = cluster("prod1", &[("env", "prod")]);
     noisy.annotations_mut().insert("a".into(), "b".into());
@@ -82,7 +82,7 @@ fn sets_and_bindings_concern_the_placements_that_choose_from_them() {
     let labelled = json!({"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "dev"}}});
     assert_eq!(world.set(set("special", labelled.clone())), [key("all"), key("dev"), key("prod"), key("special")]);
     assert_eq!(world.set(set("special", labelled)), [], "nothing has changed");
-    assert_eq!(world.no_set("special").len(), 5, "the last set that is bound may be gone, which the status tells");
+    assert_eq!(world.no_set("special").len(), 5, "the last set that is bound may be gone, which the status reports");
     assert_eq!(world.unbind("special").len(), 5);
 }
 

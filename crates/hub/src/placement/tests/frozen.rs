@@ -21,7 +21,7 @@ fn unreadable() -> Value {
 }
 
 #[test]
-fn a_mistake_empties_the_decisions_and_is_told() {
+fn an_invalid_spec_empties_the_decisions_and_the_status_names_the_field() {
     for (spec, field) in [
         (json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "NoSuch"}}]}}), "builtIn"),
         (json!({"numberOfClusters": -1}), "spec.numberOfClusters is -1"),
@@ -95,7 +95,7 @@ fn a_name_too_long_for_a_label_is_refused_and_nothing_is_made() {
 }
 
 #[test]
-fn a_set_that_cannot_be_read_leaves_decisions_as_they_are_and_is_told() {
+fn a_set_that_cannot_be_read_leaves_decisions_as_they_are_and_the_status_names_it() {
     let mut world = world(2);
     settle(&mut world, json!({}));
     assert_eq!(world.set(set("global", unreadable())).len(), 1);
@@ -107,7 +107,7 @@ fn a_set_that_cannot_be_read_leaves_decisions_as_they_are_and_is_told() {
 }
 
 #[test]
-fn wrong_tolerations_are_told_once_a_cluster_meets_the_predicates_and_as_long_as_one_does() {
+fn invalid_tolerations_are_reported_as_long_as_a_cluster_meets_the_predicates() {
     let mut world = World::new();
     world.cluster(cluster("c1", &[]));
     world.cluster(cluster("c2", &[]));

@@ -71,7 +71,7 @@ fn what_is_settled_is_planned_again_without_a_step() {
 }
 
 #[test]
-fn fewer_clusters_than_wanted_are_told_with_their_number() {
+fn the_status_says_how_many_clusters_are_missing() {
     let mut world = world(3);
     let plan = settle(&mut world, json!({"numberOfClusters": 5}));
     let (reason, message) = satisfied(&plan);
@@ -95,7 +95,7 @@ fn no_cluster_that_fits_or_none_wanted_leaves_one_empty_decision() {
 }
 
 #[test]
-fn without_a_binding_an_intersection_or_a_member_nothing_is_chosen_and_the_reason_told() {
+fn without_a_binding_an_intersection_or_a_member_nothing_is_selected_and_the_status_says_why() {
     let mut world = world(2);
     world.set(set("bare", json!({})));
     world.placement(placement("p", json!({"clusterSets": ["bare"]})));
@@ -194,7 +194,7 @@ fn a_plan_counts_for_others_before_it_is_written() {
 }
 
 #[test]
-fn a_toleration_with_a_time_limit_is_looked_at_again_when_it_ends() {
+fn a_placement_is_planned_again_when_a_toleration_with_a_time_limit_ends() {
     let mut world = World::new();
     world.cluster(tainted(cluster("c1", &[]), "sick", "NoSelect"));
     let tolerate = json!({"tolerations": [{"key": "sick", "operator": "Exists", "tolerationSeconds": 60}]});

@@ -65,7 +65,7 @@ fn failed(errors: &[Arc<Error>]) -> String {
     format!("The cluster's resources could not be deleted: {named}{more}. The hub keeps trying.")
 }
 
-/// When to look again. An error that the condition reports is still an error.
+/// The requeue. An error that the condition reports is still an error.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
     match applied.outcome {
         Outcome::Remaining(_) => Ok(Requeue::After(limits::CLUSTER_DELETION_RECHECK)),

@@ -119,7 +119,7 @@ async fn an_object_whose_deletion_is_refused_does_not_keep_the_others() {
 }
 
 #[test]
-fn it_looks_again_while_something_is_left() {
+fn it_is_requeued_while_something_is_left() {
     let remaining = RemainingResources { resource: works(), items: vec![item("a", 0)] };
     let next = |outcome| report::next(Applied { cluster: None, outcome });
     assert_eq!(next(Outcome::Remaining(remaining)).unwrap(), Requeue::After(limits::CLUSTER_DELETION_RECHECK));

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     pub(super) without_finalizer: Option<Box<ManagedCluster>>,
 }
 
-/// What the hub waits_for for before it can do the rest.
+/// What the hub waits for before it can do the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WaitReason {
     /// Nothing.

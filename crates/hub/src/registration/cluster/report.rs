@@ -79,7 +79,7 @@ fn held(why: &str) -> NewCondition {
     NewCondition::is_false(DELETING, reasons::RESOURCE_REMAINING, message)
 }
 
-/// When to look again. An error that the condition reports is still an error.
+/// The requeue. An error that the condition reports is still an error.
 pub(super) fn next(applied: Applied) -> Result<Requeue> {
     if let Some(error) = applied.errors.into_iter().max_by_key(Error::class) {
         return Err(error);

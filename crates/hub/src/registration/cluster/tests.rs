@@ -182,7 +182,7 @@ fn the_condition_of_a_refused_cluster_says_why_when_it_is_accepted() {
 }
 
 #[test]
-fn a_denied_cluster_keeps_a_role_to_look_at_itself_and_loses_the_rest() {
+fn a_denied_cluster_keeps_the_right_to_read_itself_and_loses_the_rest() {
     let observed = with_rights(Some(once_accepted()));
     let plan = plan(&observed);
     let Some(Step::Update { new, .. }) = plan.role else { panic!() };
@@ -226,7 +226,7 @@ fn a_deleted_cluster_loses_its_rights_and_the_finalizer_once_its_works_are_gone(
 }
 
 #[test]
-fn a_work_binding_on_its_way_out_of_an_accepted_cluster_stays_until_the_works_are_gone() {
+fn a_work_binding_of_an_accepted_cluster_that_is_being_deleted_stays_until_the_works_are_gone() {
     let mut observed = Observed { works_remain: true, ..with_rights(Some(complete())) };
     let mut binding = objects::work_binding("c1", &labels());
     binding.metadata.deletion_timestamp = Some(Time(now()));
@@ -266,7 +266,7 @@ fn answered(code: u16, message: &str) -> Error {
 }
 
 #[test]
-fn what_keeps_an_accepted_cluster_from_its_rights_stands_in_its_condition() {
+fn the_condition_of_an_accepted_cluster_says_what_keeps_it_from_its_rights() {
     let observed = observed(Some(accepted("c1")));
     let failed = |error| Applied { errors: vec![error], ..Applied::nothing(&observed, WaitReason::None) };
     let message = |applied: &Applied| {
@@ -322,7 +322,7 @@ fn works_are_counted_only_where_the_decision_depends_on_them() {
     assert!(!matter(Some(complete()), false, all()), "accepted");
     assert!(matter(Some(complete()), false, leaving));
     assert!(matter(Some(complete()), true, all()));
-    assert!(matter(Some(once_accepted()), false, none()), "the condition waits_for for works");
+    assert!(matter(Some(once_accepted()), false, none()), "the condition waits for works");
     let denied = with_accepted(&cluster("c1"), "False", reasons::HUB_CLUSTER_ADMIN_DENIED);
     assert!(!matter(Some(denied.clone()), false, none()));
     assert!(matter(Some(denied), false, all()));

@@ -97,7 +97,7 @@ pub(crate) fn upsert<K: Granting>(existing: Option<&Arc<K>>, desired: K) -> Opti
 }
 
 /// What removes an object; `None` when there is none, or nothing more can be done. While `release` is false, an object
-/// with a finalizer stays, on its way out, and goes on granting.
+/// with a finalizer stays while it is being deleted, and grants until it is gone.
 pub(crate) fn removal<K: Granting>(existing: Option<&Arc<K>>, release: bool) -> Option<Step<K>> {
     let old = existing?;
     let release = release && write::has_finalizer(old.as_ref(), MANIFEST_WORK);
