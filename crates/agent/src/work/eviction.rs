@@ -59,13 +59,28 @@ impl Eviction {
     }
 
     fn has_work(&self, record: &AppliedManifestWork) -> bool {
+        self.is_of_this_hub(record) && self.work_is_cached(record)
+    }
+
+    fn work_is_cached(&self, record: &AppliedManifestWork) -> bool {
         let key = ObjectKey::new(&self.shared.settings.cluster, &record.spec.manifest_work_name);
-        self.is_of_this_hub(record) && self.shared.works.get(&key).is_some()
+        self.shared.works.get(&key).is_some()
     }
 
     fn is_of_this_hub(&self, record: &AppliedManifestWork) -> bool {
-        let work = &record.spec.manifest_work_name;
-        record.name_any() == components::applied_manifest_work_name(&self.shared.settings.hub_hash, work)
+        record.name_any() == self.present_name(record)
+    }
+
+    /// The name that the record of the work has on this hub.
+    fn present_name(&self, record: &AppliedManifestWork) -> String {
+        components::applied_manifest_work_name(&self.shared.settings.hub_hash, &record.spec.manifest_work_name)
+    }
+
+    /// Whether a work of this hub still relies on a record from a former address of the hub: it exists and was not applied
+    /// under the present address, since it is complete or is refused.
+    fn is_relied_on(&self, record: &AppliedManifestWork) -> bool {
+        let has_present_record = self.shared.applied_works.named(&self.present_name(record)).is_some();
+        !self.is_of_this_hub(record) && self.work_is_cached(record) && !has_present_record
     }
 
     async fn adopt(&self, record: &AppliedManifestWork) -> Result<()> {
@@ -143,6 +158,13 @@ impl Controller for Eviction {
         }
         if plan == Plan::Evict {
             let work = &observed.record.spec.manifest_work_name;
+            if self.is_relied_on(&observed.record) {
+                warn!(
+                    work,
+                    "this ManifestWork was applied under a former address of the hub only, keeping its objects"
+                );
+                return Ok(Plan::Keep);
+            }
             if !self.is_gone(&observed.record).await? {
                 error!(work, "this ManifestWork exists on the hub and cannot be read, keeping what was applied of it");
                 return Ok(Plan::Keep);
@@ -171,7 +193,8 @@ impl Controller for Eviction {
         }
         match plan {
             Plan::Wait { left, .. } => Ok(Requeue::After(left)),
-            // The work exists and is not in the cache, since it cannot be read: the watch will not report its deletion.
+            // The work exists, but cannot be read or was not applied under the present address of the hub: the watches may not
+            // report a change of that.
             Plan::Keep if !observed.has_work && observed.grace < NEVER => Ok(Requeue::After(observed.grace)),
             Plan::Adopt | Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
         }
@@ -185,7 +208,7 @@ mod tests {
     use super::*;
     use crate::{
         testing::{Mock, not_found},
-        work::testing::shared,
+        work::testing::{self, shared},
     };
 
     fn at(second: i64) -> Timestamp {
@@ -257,6 +280,32 @@ mod tests {
     async fn a_record_of_another_hub_is_evicted_without_a_request_to_this_one() {
         let (plan, asked) = evicted((500, Value::Null), false).await;
         assert_eq!((plan.unwrap(), asked.len()), (Plan::Evict, 1));
+    }
+
+    #[tokio::test]
+    async fn a_record_from_a_former_address_is_kept_while_its_work_has_no_other_record() {
+        let hash = crate::work::hub_hash("https://hub");
+        let record = |hub: &str| {
+            json!({"metadata": {"name": format!("{hub}-w"), "uid": hub, "resourceVersion": "1"},
+            "spec": {"hubHash": hub, "agentID": "agent", "manifestWorkName": "w"}})
+        };
+        let work = json!({"metadata": {"name": "w", "namespace": "c1", "uid": "1", "resourceVersion": "1"},
+            "spec": {"workload": {"manifests": []}}});
+        let (former, present) = (record("former"), record(&hash));
+        let cases = [
+            (json!([work]), json!([former]), Plan::Keep),
+            (json!([work]), json!([former, present]), Plan::Evict),
+            (json!([]), json!([former]), Plan::Evict),
+        ];
+        for (works, records, expected) in cases {
+            let deleted = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+            let hub = Mock::default().listing(testing::WORKS, &works);
+            let managed = Mock::answering(vec![(200, deleted)]).listing(testing::RECORDS, &records);
+            let eviction = Eviction::new(shared(&hub, &managed).await);
+            let observed = eviction.observe(&"former-w".to_owned()).await.unwrap().unwrap();
+            assert_eq!(eviction.apply(&observed, Plan::Evict).await.unwrap(), expected);
+            assert_eq!(managed.asked().len(), usize::from(expected == Plan::Evict));
+        }
     }
 
     #[tokio::test]
