@@ -100,7 +100,7 @@ fn sign(request: &[u8]) -> Result<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_request_is_told_of_and_made_again_when_it_is_deleted() -> Result<()> {
+async fn a_denied_request_is_reported_and_created_again_when_it_is_deleted() -> Result<()> {
     let world = World::new().await?;
     let agent = world.join(world.config(), Clock::System).await?;
     let namespace = world.install_namespace("hello").await?;
@@ -118,7 +118,7 @@ async fn a_denied_request_is_told_of_and_made_again_when_it_is_deleted() -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signer_that_does_not_sign_what_is_approved_is_told_of() -> Result<()> {
+async fn a_signer_that_does_not_sign_what_is_approved_is_reported() -> Result<()> {
     let world = World::new().await?;
     let agent = world.join(world.config(), Clock::System).await?;
     let namespace = world.install_namespace("hello").await?;
@@ -134,7 +134,7 @@ async fn a_signer_that_does_not_sign_what_is_approved_is_told_of() -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_does_not_exist_is_told_of_and_waited_for_and_others_go_on() -> Result<()> {
+async fn a_namespace_that_does_not_exist_is_reported_and_waited_for_and_others_go_on() -> Result<()> {
     let world = World::new().await?;
     let agent = world.join(world.config(), Clock::System).await?;
     let missing = format!("{}-late", world.cluster);

@@ -77,7 +77,7 @@ async fn a_registration_that_cannot_be_served_is_refused_by_name() -> Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_told_of() -> Result<()> {
+async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_reported() -> Result<()> {
     let world = World::new().await?;
     let (agent, namespace) = world.join_with_hello().await?;
     agent.stop().await?;

@@ -30,7 +30,7 @@ pub(crate) const UPDATED: &str = "ClientCertificateUpdated";
 pub(crate) const FAILED: &str = "ClientCertificateUpdateFailed";
 
 impl World {
-    /// An agent that looks at leases all the time.
+    /// An agent that checks leases all the time.
     pub(crate) fn attentive(&self) -> AgentConfig {
         AgentConfig { addon_lease_period: std::time::Duration::from_millis(50), ..self.config() }
     }

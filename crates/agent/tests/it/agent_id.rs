@@ -25,7 +25,7 @@ fn config(world: &World) -> AgentConfig {
     AgentConfig { agent_id: String::new(), components, ..world.config() }
 }
 
-/// Like [`config`], and what no work stands for is given up at once.
+/// Like [`config`], and records without a work are evicted at once.
 fn impatient(world: &World) -> AgentConfig {
     let mut config = config(world);
     config.work.eviction_grace = Duration::from_millis(1);

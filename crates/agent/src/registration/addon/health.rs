@@ -185,7 +185,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn told(heartbeat: Heartbeat, now: i64) -> (&'static str, &'static str) {
+    fn health_of(heartbeat: Heartbeat, now: i64) -> (&'static str, &'static str) {
         let condition = condition("hello", &HERE, heartbeat, at(now));
         assert_eq!(condition.type_, "Available");
         (condition.status, condition.reason)
@@ -194,19 +194,19 @@ mod tests {
     #[test]
     fn a_lease_counts_for_five_minutes_after_it_was_renewed() {
         let renewed = Heartbeat::At(Some(at(1000)));
-        assert_eq!(told(renewed, 1000), ("True", "ManagedClusterAddOnLeaseUpdated"));
-        assert_eq!(told(renewed, 1299), ("True", "ManagedClusterAddOnLeaseUpdated"));
-        assert_eq!(told(renewed, 1300), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
+        assert_eq!(health_of(renewed, 1000), ("True", "ManagedClusterAddOnLeaseUpdated"));
+        assert_eq!(health_of(renewed, 1299), ("True", "ManagedClusterAddOnLeaseUpdated"));
+        assert_eq!(health_of(renewed, 1300), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
     }
 
     #[test]
     fn a_lease_that_was_never_renewed_has_run_out() {
-        assert_eq!(told(Heartbeat::At(None), 0), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
+        assert_eq!(health_of(Heartbeat::At(None), 0), ("False", "ManagedClusterAddOnLeaseUpdateStopped"));
     }
 
     #[test]
     fn without_a_lease_nobody_can_say_and_the_message_names_where_it_was_looked_for() {
-        assert_eq!(told(Heartbeat::Missing, 0), ("Unknown", "ManagedClusterAddOnLeaseNotFound"));
+        assert_eq!(health_of(Heartbeat::Missing, 0), ("Unknown", "ManagedClusterAddOnLeaseNotFound"));
         let hosted = InstallLocation { namespace: "agents", hosting: Some("host1") };
         let message = condition("hello", &hosted, Heartbeat::Missing, at(0)).message;
         assert!(message.contains("agents/hello") && message.contains("\"host1\""), "{message}");
@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn only_addons_whose_health_is_told_by_lease_are_looked_at() {
+    fn only_addons_whose_health_follows_from_a_lease_are_checked() {
         let with = |mode: Option<&str>| {
             let health_check = HealthCheck { mode: mode.map(HealthCheckMode::from) };
             let status = ManagedClusterAddOnStatus { health_check, ..ManagedClusterAddOnStatus::default() };
             ManagedClusterAddOn { status: Some(status), ..ManagedClusterAddOn::default() }
         };
-        assert!(lease_location(&ManagedClusterAddOn::default()).is_some(), "it is how health is told by default");
+        assert!(lease_location(&ManagedClusterAddOn::default()).is_some(), "a lease is the default");
         assert!(lease_location(&with(None)).is_some() && lease_location(&with(Some("Lease"))).is_some());
         assert!(lease_location(&with(Some("Customized"))).is_none() && lease_location(&with(Some("Other"))).is_none());
     }

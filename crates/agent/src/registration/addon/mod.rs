@@ -97,17 +97,17 @@ fn run(context: &Context, hub: &Informers, hosts: HostClusters, settings: Settin
 
 /// Waits until the hub has accepted the cluster: before, the agent has no permission to read add-ons.
 async fn accepted(clusters: &Cache<ManagedCluster>) {
-    let (tell, mut told) = signal::channel(());
+    let (sender, mut receiver) = signal::channel(());
     clusters.subscribe(move |change| match is_accepted(change.object()) {
         // There is no receiver if the agent has ended in the meantime.
         true => {
-            tell.send_replace(());
+            sender.send_replace(());
             ControlFlow::Break(())
         }
         false => ControlFlow::Continue(()),
     });
     // An error means that the subscriber was dropped: it has sent, and unsubscribed.
-    let _ = told.changed().await;
+    let _ = receiver.changed().await;
 }
 
 /// Waits until the agent can list add-ons on the hub. Their CRD may be installed later, or never.

@@ -33,8 +33,8 @@ impl<'a> InstallLocation<'a> {
     pub(super) fn of(addon: &'a ManagedClusterAddOn) -> Self {
         let status = addon.status.as_ref().and_then(|status| status.namespace.as_deref());
         let spec = addon.spec.install_namespace.as_deref();
-        let told = [status, spec, annotation(addon, annotations::ADDON_INSTALL_NAMESPACE)];
-        let namespace = told.into_iter().flatten().find(|namespace| !namespace.is_empty());
+        let candidates = [status, spec, annotation(addon, annotations::ADDON_INSTALL_NAMESPACE)];
+        let namespace = candidates.into_iter().flatten().find(|namespace| !namespace.is_empty());
         Self {
             namespace: namespace.unwrap_or(namespaces::AGENT_ADDON),
             hosting: annotation(addon, annotations::ADDON_HOSTING_CLUSTER).filter(|cluster| !cluster.is_empty()),

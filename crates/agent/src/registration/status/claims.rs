@@ -69,7 +69,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn claims_for_the_cluster_alone_are_not_told() {
+    fn claims_for_the_cluster_alone_are_not_reported() {
         let rules = ClaimRules { max_custom: 20, reserved_suffixes: Vec::new() };
         let mut private = claim("id.k8s.io");
         private.metadata.labels = Some([(labels::SPOKE_ONLY.to_owned(), String::new())].into());

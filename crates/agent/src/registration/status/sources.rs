@@ -126,13 +126,13 @@ impl Sources {
 
     /// Watches ClusterClaims once the cluster serves them: the CRD may be installed later, or never.
     async fn find_claims(&self, queue: &Queue<String>, key: &str) {
-        let mut told = false;
+        let mut is_logged = false;
         loop {
             let pause = match list_one(&Api::<ClusterClaim>::all(self.client().clone())).await {
                 Ok(()) => break,
                 Err(error) if error.is_not_found() || error.is_denied() => {
-                    if !std::mem::replace(&mut told, true) {
-                        tell_no_claims(&error);
+                    if !std::mem::replace(&mut is_logged, true) {
+                        log_no_claims(&error);
                     }
                     self.set_claims(Claims::None);
                     queue.add(key.to_owned());
@@ -184,7 +184,7 @@ impl Sources {
     }
 }
 
-fn tell_no_claims(error: &ocm_runtime::Error) {
+fn log_no_claims(error: &ocm_runtime::Error) {
     let error = chain(error);
     info!(error, "reporting no ClusterClaims: this cluster does not serve them, or the agent may not list them");
 }

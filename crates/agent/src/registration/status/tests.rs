@@ -133,7 +133,7 @@ fn namespaces_are_managed_on_a_healthy_cluster() {
 fn an_event_is_written_when_the_availability_changes_and_only_then() {
     let with = |status| cluster(vec![condition(conditions::cluster::AVAILABLE, status)]);
     let reason = |old: &ManagedCluster, new: &ManagedCluster| {
-        availability_changed(old, new).map(|told| (told.type_, told.reason))
+        availability_changed(old, new).map(|event| (event.type_, event.reason))
     };
     assert_eq!(reason(&accepted(), &with("True")), Some(("Normal", "Available")));
     assert_eq!(reason(&with("Unknown"), &with("True")), Some(("Normal", "Available")));

@@ -129,7 +129,7 @@ async fn when_the_agent_stops_every_secret_stays() {
 }
 
 #[tokio::test]
-async fn a_hub_that_drops_the_driver_is_told_of_once() {
+async fn a_hub_that_drops_the_driver_is_reported_once() {
     let hello = addon(&json!({"registrations": [{"signerName": "kubernetes.io/kube-apiserver-client"}]}));
     let (_, registrations) = agent(&json!([hello]), vec![(200, json!(hello))]);
     registrations.addons.synced().await;

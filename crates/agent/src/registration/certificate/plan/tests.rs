@@ -165,7 +165,7 @@ fn ten_requests_on_the_hub_are_the_limit() {
 }
 
 #[test]
-fn a_request_without_an_answer_waits_and_a_refused_one_is_told_of() {
+fn a_request_without_an_answer_waits_and_a_refused_one_is_reported() {
     let new = credentials(&names());
     let waiting: [(&[&str], Option<&[u8]>); 3] =
         [(&[], None), (&[conditions::csr::APPROVED], None), (&[], Some(&new.certificate))];
@@ -238,7 +238,7 @@ fn the_request_of_an_addon_carries_its_label_and_prefix() {
 }
 
 #[test]
-fn requests_of_others_are_told_apart() {
+fn requests_of_others_are_distinguished() {
     let own = csr::request(&desired(), &PrivateKey::generate()).unwrap();
     let addons = csr::request(&for_an_addon(), &PrivateKey::generate()).unwrap();
     assert!(desired().is_asked_for_by(&own) && for_an_addon().is_asked_for_by(&addons));
