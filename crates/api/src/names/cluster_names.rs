@@ -8,9 +8,9 @@ use super::{identities, namespaces, rbac};
 /// Kubernetes reserves namespaces with this prefix for itself.
 const KUBERNETES_PREFIX: &str = "kube-";
 
-/// Namespaces of OCM's own components.
-const NAMESPACES_OF_OCM: [&str; 4] =
-    [namespaces::OPERATOR, namespaces::HUB, namespaces::AGENT, namespaces::AGENT_ADDON];
+/// Namespaces of OCM's components and of products that are built on it have this prefix. Which of them exist depends on the
+/// installation, and an agent in the hub's could take the hub's locks.
+const OCM_PREFIX: &str = namespaces::OPERATOR;
 
 /// ClusterRoles that the bindings of all clusters refer to.
 pub const SHARED_CLUSTER_ROLES: [&str; 2] = [rbac::REGISTRATION_CLUSTER_ROLE, rbac::WORK_CLUSTER_ROLE];
@@ -24,7 +24,7 @@ const LONGEST: usize = 63;
 pub fn reserved_cluster_name(name: &str) -> Option<&'static str> {
     if !is_namespace_name(name) {
         Some(NOT_A_NAMESPACE)
-    } else if name.starts_with(KUBERNETES_PREFIX) || NAMESPACES_OF_OCM.contains(&name) {
+    } else if [KUBERNETES_PREFIX, OCM_PREFIX].iter().any(|prefix| name.starts_with(prefix)) {
         Some(NAMESPACE_IS_TAKEN)
     } else if SHARED_CLUSTER_ROLES.contains(&&*rbac::cluster_role(name)) {
         Some("the ClusterRole of that name is shared by all clusters")
@@ -59,7 +59,10 @@ mod tests {
         for name in ["kube-system", "kube-node-lease", "open-cluster-management", "open-cluster-management-hub"] {
             assert_eq!(reserved_cluster_name(name), Some(NAMESPACE_IS_TAKEN), "{name}");
         }
-        assert_eq!(reserved_cluster_name("open-cluster-management-agent"), Some(NAMESPACE_IS_TAKEN));
+        for namespace in [namespaces::OPERATOR, namespaces::HUB, namespaces::AGENT, namespaces::AGENT_ADDON] {
+            assert_eq!(reserved_cluster_name(namespace), Some(NAMESPACE_IS_TAKEN), "{namespace}");
+        }
+        assert_eq!(reserved_cluster_name("open-cluster-management-global-set"), Some(NAMESPACE_IS_TAKEN));
     }
 
     #[test]
@@ -83,7 +86,16 @@ mod tests {
 
     #[test]
     fn other_names_are_free() {
-        for name in ["cluster1", "default", "kubernetes", "local-cluster", "working", "registration-2", "cluster"] {
+        for name in [
+            "cluster1",
+            "open-cluster",
+            "default",
+            "kubernetes",
+            "local-cluster",
+            "working",
+            "registration-2",
+            "cluster",
+        ] {
             assert_eq!(reserved_cluster_name(name), None, "{name}");
         }
     }

@@ -47,6 +47,12 @@ async fn accepting_a_cluster_approves_its_request_and_sets_hub_accepts_client() 
     assert!(again.success, "{again:?}");
     assert!(again.stdout.contains(&format!("CSR {csr} already approved\n")), "{again:?}");
     assert!(again.stdout.contains("hubAcceptsClient already set"), "{again:?}");
+    assert!(!again.stdout.contains("cluster set"), "{again:?}");
+
+    hub.kubectl(&["label", "managedcluster", &cluster, "cluster.open-cluster-management.io/clusterset=production"])
+        .await?;
+    let labelled = run(hub, &["accept", "-c", &cluster])?;
+    assert!(labelled.stdout.contains(&format!("{cluster} is in cluster set production\n")), "{labelled:?}");
     Ok(())
 }
 

@@ -113,6 +113,17 @@ async fn an_agent_that_bootstraps_can_ask_to_join_but_not_accept_itself() -> Res
 }
 
 #[tokio::test]
+async fn an_agent_that_bootstraps_can_put_its_cluster_into_no_set_but_the_default_one() -> Result<()> {
+    let hub = hub().await?;
+    let (agent, set) = (bootstrap_client(hub).await?, unique("production"));
+    let message = create_is_refused(&agent, &cluster(&unique("intruder"), &in_set(&set), &json!({}))?).await?;
+    assert_says(&message, &["403", "agent-registration-bootstrap", &set, "managedclustersets/join"]);
+    let in_default = cluster(&unique("by-default"), &in_set("default"), &json!({}))?;
+    Api::all(agent).create(&PostParams::default(), &in_default).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn to_accept_a_cluster_takes_the_right_to_accept_it_and_to_deny_it_does_not() -> Result<()> {
     let (hub, name) = (hub().await?, unique("pending"));
     register(&bootstrap_client(hub).await?, &name).await?;

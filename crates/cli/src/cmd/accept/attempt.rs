@@ -39,7 +39,7 @@ impl Attempt<'_> {
         };
         let plan = plan(&cluster, &csrs, &self.rules);
         self.apply(&cluster, name, &plan).await?;
-        Ok(self.report(name, plan.verdict)?)
+        Ok(self.report(&cluster, name, plan.verdict)?)
     }
 
     async fn observe(&self, name: &str) -> Result<Option<(ManagedCluster, Vec<CertificateSigningRequest>)>, Failed> {
@@ -110,11 +110,15 @@ impl Attempt<'_> {
         Ok(self.say(&accepted_line(name))?)
     }
 
-    fn report(&mut self, name: &str, verdict: Verdict) -> Result<Progress, Failure> {
+    fn report(&mut self, cluster: &ManagedCluster, name: &str, verdict: Verdict) -> Result<Progress, Failure> {
         match verdict {
             Verdict::Accepted => {
                 if !self.context.global.dry_run {
                     self.say(&format!("managed cluster {name} is accepted, and its agent can join the hub"))?;
+                }
+                // Its creator chose the set, and it decides which placements can select the cluster.
+                if let Some(set) = cluster_set(cluster) {
+                    self.say(&format!("managed cluster {name} is in cluster set {set}"))?;
                 }
                 Ok(Progress::Accepted)
             }
@@ -138,6 +142,12 @@ impl Attempt<'_> {
             self.context.note(line);
         }
     }
+}
+
+/// The set that the cluster's label names.
+fn cluster_set(cluster: &ManagedCluster) -> Option<&str> {
+    let labels = cluster.metadata.labels.as_ref()?;
+    labels.get(labels::CLUSTER_SET).map(String::as_str).filter(|set| !set.is_empty())
 }
 
 fn accepted_line(name: &str) -> String {
