@@ -70,7 +70,7 @@
 //! | --- | --- | --- |
 //! | `RegistrationApplied` | True, `SetPermissionApplied` or `NilRegistration` | the agent has its identities and permissions, or needs none |
 //! | | False, `SetPermissionFailed` | they could not be set up; the message gives the reason |
-//! | | False, `PermissionConfigPending` | the agent's user is not known yet, or the status names another one than the agent can be |
+//! | | False, `PermissionConfigPending` | the agent's user is not known yet, the status names another one than the agent can be, or the hub does not accept the cluster |
 //! | `ManifestApplied` | True, `AddonManifestApplied` | all objects are on the cluster |
 //! | | False, `AddonManifestAppliedFailed` | the cluster's agent could not apply them |
 //! | | False, `ManifestWorkApplyFailed` | [`AgentAddon::manifests`] failed, its manifests make no ManifestWork, or the manager waits until a ManifestWork is deleted |

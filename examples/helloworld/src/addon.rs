@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_is_told_its_cluster_and_its_namespace_and_mounts_its_credentials() {
+    fn the_agent_gets_its_cluster_and_its_namespace_and_mounts_its_credentials() {
         let cluster = ManagedCluster::new("cluster1", Default::default());
         let addon = ManagedClusterAddOn::new("cluster1", NAME, Default::default());
         let on = Installation::new(&cluster, &addon, "default");

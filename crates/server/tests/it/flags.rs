@@ -87,7 +87,7 @@ fn what_is_not_built_is_refused_before_anything_is_connected_to() -> Result<()> 
 }
 
 #[test]
-fn gates_that_are_not_built_are_told_and_those_of_no_command_refused() -> Result<()> {
+fn gates_that_are_not_built_are_reported_and_those_of_no_command_are_refused() -> Result<()> {
     let (_, said) = outcome("agent", &["--feature-gates=MultipleHubs=true".to_owned()], MISSING)?;
     assert!(said.contains("MultipleHubs") && said.contains("not built yet"), "{said}");
     let (code, said) = outcome("webhook", &["--feature-gates=Nonsense=true".to_owned()], "--certdir=/no/such")?;

@@ -65,7 +65,7 @@ fn an_add_on_without_registration_needs_no_identity() {
 }
 
 #[test]
-fn identities_that_cannot_be_told_or_that_share_a_signer_are_refused_by_name() {
+fn identities_that_cannot_be_determined_or_that_share_a_signer_are_refused_by_name() {
     let refused = |registrations| {
         let mut observed = observed();
         observed.registrations = Some(registrations);
