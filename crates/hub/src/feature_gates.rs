@@ -12,7 +12,7 @@ const SETS: [GateSet; 4] =
 
 /// Every gate of the hub's registration and work controllers, in the form [`ocm_runtime::feature_gates`] reads.
 ///
-/// A gate whose feature is not built yet stays off, and whoever switches it on finds it in
+/// A gate whose feature is not built yet stays off, and those who switch it on find it in
 /// [`not_built`](ocm_runtime::feature_gates::FeatureGates::not_built).
 #[must_use]
 pub fn known() -> Vec<Known> {

@@ -1,4 +1,4 @@
-//! The decisions of placements, for everything that follows placements: add-ons, and whatever else is rolled out to the
+//! The decisions of placements, for everything that follows placements: add-ons, and everything else that is rolled out to the
 //! clusters that placements choose.
 //!
 //! A hub has one [`DecisionTracker`]. It joins Placements with their PlacementDecisions as informers bring them, and keeps

@@ -1,4 +1,4 @@
-//! What holds for one placement whatever clusters come, change and go.
+//! What holds for one placement while clusters are created, changed and deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,9 +8,9 @@
 //! The rules are those of OCM's rollout library (`cluster/v1alpha1` in its sdk-go). Six rules are stricter or complete
 //! something, so that a rollout never exceeds its limits and never stops for no reason:
 //!
-//! - Clusters that have begun come before those that wait, whatever their names: a cluster that waits never takes the slot of
+//! - Clusters that have begun come before those that wait, regardless of their names: a cluster that waits never takes the slot of
 //!   one that is in progress, and none begins when the number of failures is exceeded by a cluster later in the alphabet.
-//! - None begins while more clusters of a group have failed than are tolerated, in whatever group.
+//! - None begins while more clusters of a group have failed than are tolerated, in any group.
 //! - A cluster that timed out is not counted twice, so a group is finished before the next one begins.
 //! - A tolerated failure in a later group does not keep the groups before it from ending.
 //! - Only clusters of mandatory groups decide whether these are done. Failures elsewhere that `maxFailures` tolerates do not

@@ -58,7 +58,7 @@ fn timed_out(rollout: &Rollout) -> String {
 }
 
 #[test]
-fn all_begin_at_once_whatever_fails() {
+fn all_begin_at_once_even_if_some_fail() {
     let groups = groups(&[("", "abc"), ("", "de")]);
     let none = json!({});
     assert_eq!(begin(&run("All", none.clone(), &groups, &[], 0)), "abcde");

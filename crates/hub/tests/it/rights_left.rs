@@ -1,4 +1,4 @@
-//! Rights that a cluster has without being accepted, whatever its status says.
+//! Rights that a cluster has without being accepted, regardless of its status.
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};

@@ -9,7 +9,7 @@ use std::{
 use super::chosen::Chosen;
 use crate::decisions::PlacementSnapshot;
 
-/// At most one part in so many of the time is spent on the decisions of one add-on.
+/// The decisions of one add-on take at most one part in so many of the time.
 const SHARE: u32 = 20;
 
 /// The last decisions, by add-on. Cheap to clone; all clones share them.

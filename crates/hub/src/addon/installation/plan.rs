@@ -10,7 +10,7 @@ use ocm_runtime::{ObjectKey, write};
 use super::observe::Observed;
 use crate::addon::{annotations, decision::DesiredState, facts};
 
-/// The version that owner references name, whatever version is written.
+/// The version that owner references name, regardless of the version that is written.
 const OWNER_VERSION: &str = "addon.open-cluster-management.io/v1beta1";
 /// Group and kind of the owner.
 const OWNER_GROUP: &str = "addon.open-cluster-management.io/";

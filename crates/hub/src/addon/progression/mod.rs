@@ -1,6 +1,6 @@
 //! Writes into the status of an add-on how far it has come on the clusters of each placement.
 //!
-//! While an add-on is being installed, its status is written at most once in [`PAUSE`], whatever the number of clusters.
+//! While an add-on is being installed, its status is written at most once in [`PAUSE`], regardless of the number of clusters.
 //! When it is installed everywhere, the status is written at once.
 
 mod plan;

@@ -158,7 +158,7 @@ fn at_ten_thousand_clusters_and_a_thousand_placements_a_change_concerns_two_plac
 }
 
 #[test]
-fn a_listed_cluster_is_found_in_whatever_order_others_wrote_the_list() {
+fn a_listed_cluster_is_found_in_any_order_of_the_list() {
     let mut world = world();
     world.placement(placement("mine", json!({"tolerations": []})));
     let mut desired = world.plan("mine", at(0)).desired.remove(0);

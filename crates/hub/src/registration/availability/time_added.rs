@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_that_have_a_time_keep_it_whoever_sets_it() {
+    fn taints_that_have_a_time_keep_it() {
         let old = with(&[taint("timed", true), taint("untimed", false)]);
         let new = with(&set([&old.spec.taints[..], &[taint("new", false)]].concat(), now()));
         assert!(new.spec.taints.iter().all(|taint| taint.time_added.is_some()));

@@ -44,7 +44,7 @@ pub(super) enum Phase {
 pub(crate) struct Observed {
     pub(super) name: String,
     pub(super) phase: Phase,
-    /// Why no cluster of this name gets rights, whatever its phase.
+    /// Why no cluster of this name gets rights, in any phase.
     pub(super) refusal: Option<&'static str>,
     pub(super) cluster: Option<Arc<ManagedCluster>>,
     /// Read for accepted clusters only.

@@ -1,7 +1,7 @@
 //! Approves the renewal of agents' certificates, so that only the first one needs an admin.
 //!
 //! A certificate request → its [`Requester`] (an agent that asks for the very identity it has?) → a
-//! SubjectAccessReview (may that identity renew?) → approval. Whatever does not pass is left untouched, for an admin or
+//! SubjectAccessReview (may that identity renew?) → approval. A request that does not pass is left untouched, for an admin or
 //! another approver: a request is never denied here.
 
 use std::sync::Arc;
