@@ -46,7 +46,7 @@ pub(crate) fn connect(context: &Context) -> Result<Connection, Failure> {
         .complete(&mut config)
         .and_then(|()| client::connect(&config, USER_AGENT))
         .map_err(|error| Failure::new(format!("failed to use {credentials}: {}", root_cause(&error))))?;
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let server = client::without_password(&config.cluster_url).to_string().trim_end_matches('/').to_owned();
     Ok(Connection { client, server, credentials })
 }
 

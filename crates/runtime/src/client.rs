@@ -195,7 +195,7 @@ impl Endpoint {
         Transport::new(config, &self.clock)
     }
 
-    /// The API server's address.
+    /// The API server's address, without a password.
     #[must_use]
     pub fn server(&self) -> &Uri {
         self.identity.server()
@@ -258,6 +258,16 @@ impl Endpoint {
 /// See [`Endpoint::new`].
 pub fn connect(config: &Config, user_agent: &str) -> Result<Client, ClientError> {
     Endpoint::new(config)?.client(user_agent)
+}
+
+/// The address of a server without the user and the password that it may contain, for messages.
+#[must_use]
+pub fn without_password(server: &Uri) -> Uri {
+    let without_user = |authority: &str| authority.rsplit_once('@').and_then(|(_, host)| host.parse().ok());
+    let mut parts = server.clone().into_parts();
+    let authority = parts.authority.take();
+    parts.authority = authority.map(|authority| without_user(authority.as_str()).unwrap_or(authority));
+    Uri::from_parts(parts).unwrap_or_default()
 }
 
 /// Makes aws-lc-rs the TLS provider of the process. Binaries and tests call it before the first

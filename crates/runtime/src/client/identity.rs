@@ -8,12 +8,13 @@ use std::{
 use http::Uri;
 use kube::Config;
 
-use super::{ClientError, proxy::port_of};
+use super::{ClientError, proxy::port_of, without_password};
 
 /// A server, and the source of its configuration.
 #[derive(Debug)]
 pub(super) struct Identity {
     origin: Origin,
+    /// Without a password.
     server: Uri,
     tls_server_name: Option<String>,
 }
@@ -49,7 +50,8 @@ impl Identity {
     }
 
     fn new(origin: Origin, config: &Config) -> Self {
-        Self { origin, server: config.cluster_url.clone(), tls_server_name: config.tls_server_name.clone() }
+        let server = without_password(&config.cluster_url);
+        Self { origin, server, tls_server_name: config.tls_server_name.clone() }
     }
 
     pub(super) fn server(&self) -> &Uri {
@@ -87,6 +89,7 @@ fn is_same(one: &Uri, other: &Uri) -> bool {
 }
 
 fn name(server: &Uri, tls_server_name: Option<&String>) -> String {
+    let server = without_password(server);
     match tls_server_name {
         Some(name) => format!("{server} (tls-server-name {name})"),
         None => server.to_string(),
@@ -123,5 +126,18 @@ mod tests {
         let error = identity.check(&config("https://10.0.0.1", None)).unwrap_err().to_string();
         assert!(error.contains("context hub of /k leads to https://10.0.0.1/ now"), "{error}");
         assert!(error.contains("https://10.0.0.1/ (tls-server-name hub)") && error.contains("restart"), "{error}");
+    }
+
+    #[test]
+    fn a_password_in_the_address_is_shown_nowhere() {
+        let own = config("https://somebody:secret@hub.example.com:6443/clusters/a@b", None);
+        let identity = Identity::given(&own);
+        assert_eq!(identity.server().to_string(), "https://hub.example.com:6443/clusters/a@b");
+        assert!(identity.check(&own).is_ok());
+        let other = identity.check(&config("https://somebody:secret@other", Some("x"))).unwrap_err().to_string();
+        assert!(other.contains("https://other/"), "{other}");
+        for shown in [other, format!("{identity:?}")] {
+            assert!(!shown.contains("secret") && !shown.contains("somebody"), "{shown}");
+        }
     }
 }

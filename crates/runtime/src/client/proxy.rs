@@ -120,7 +120,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A URL without the user and the password in it.
+/// A URL, which may be malformed, without the user and the password in it.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
@@ -130,13 +130,24 @@ fn without_password(url: &str) -> String {
 /// Opens connections to servers through a proxy.
 pub(super) type ProxyConnector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
-/// A proxy, and the credentials for it.
-#[derive(Clone, Debug)]
+/// A proxy, and the credentials for it. Its `Debug` form does not show these.
+#[derive(Clone)]
 pub(super) enum Proxy {
     /// An HTTP proxy, with or without TLS; it gets CONNECT requests.
     Http { uri: Uri, authorization: Option<HeaderValue> },
     /// A SOCKS 5 proxy, which resolves host names.
     Socks { uri: Uri, login: Option<(String, String)> },
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, uri, has_credentials) = match self {
+            Self::Http { uri, authorization } => ("Http", uri, authorization.is_some()),
+            Self::Socks { uri, login } => ("Socks", uri, login.is_some()),
+        };
+        let uri = without_password(&uri.to_string());
+        f.debug_struct(name).field("uri", &uri).field("has_credentials", &has_credentials).finish()
+    }
 }
 
 impl Proxy {

@@ -33,7 +33,7 @@ use super::{
     exec::{Credential, Plugin},
     proxy::{Proxy, ProxyConnector},
     token_file::TokenFile,
-    verifier,
+    verifier, without_password,
 };
 use crate::{Clock, error::chain};
 
@@ -191,10 +191,8 @@ fn tcp() -> HttpConnector {
 
 fn client_tls(config: &Config) -> Result<ClientConfig, ClientError> {
     let mut tls = config.rustls_client_config().map_err(credentials(config))?;
-    let verifier = verifier::of(config).map_err(|source| ClientError::Authority {
-        server: config.cluster_url.to_string(),
-        source: Arc::new(source),
-    })?;
+    let verifier = verifier::of(config)
+        .map_err(|source| ClientError::Authority { server: server_of(config), source: Arc::new(source) })?;
     if let Some(verifier) = verifier {
         tls.dangerous().set_certificate_verifier(verifier);
     }
@@ -215,7 +213,7 @@ fn proxy(config: &Config) -> Result<Option<ProxyConnector>, ClientError> {
 fn https<C>(config: &Config, tls: ClientConfig, transport: C) -> Result<HttpsConnector<C>, ClientError> {
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let invalid = |_| ClientError::ServerName { server: config.cluster_url.to_string(), name: name.clone() };
+        let invalid = |_| ClientError::ServerName { server: server_of(config), name: name.clone() };
         let name = name.clone().try_into().map_err(invalid)?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
@@ -265,6 +263,11 @@ where
 }
 
 fn credentials(config: &Config) -> impl FnOnce(kube::Error) -> ClientError {
-    let server = config.cluster_url.to_string();
+    let server = server_of(config);
     move |source| ClientError::Credentials { server, source: Arc::new(source) }
+}
+
+/// The server, for messages.
+fn server_of(config: &Config) -> String {
+    without_password(&config.cluster_url).to_string()
 }

@@ -87,6 +87,15 @@ fn what_is_no_proxy_is_refused_without_its_password() {
 }
 
 #[test]
+fn the_debug_form_of_a_proxy_shows_no_password() {
+    for scheme in ["http", "https", "socks5"] {
+        let shown = format!("{:?}", Proxy::parse(&format!("{scheme}://me:secret@proxy:1")).unwrap());
+        let is_redacted = !shown.contains("secret") && !shown.contains("bWU6c2VjcmV0");
+        assert!(is_redacted && shown.contains("proxy:1") && shown.contains("has_credentials: true"), "{shown}");
+    }
+}
+
+#[test]
 fn socks_proxies_have_a_port_of_their_own_and_a_login() {
     let Proxy::Socks { uri, login } = Proxy::parse("socks5://me:p%40ss@proxy").unwrap() else { panic!() };
     assert_eq!((uri.to_string().as_str(), login), ("http://proxy:1080/", Some(("me".into(), "p@ss".into()))));
