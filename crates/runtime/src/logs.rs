@@ -21,3 +21,6 @@ pub fn init(filter: &str) {
         tracing::warn!(filter, cause, "cannot read the log filter, using info");
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing;

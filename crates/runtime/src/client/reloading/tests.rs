@@ -1,12 +1,8 @@
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
-
 use super::*;
 use crate::{
     Context,
     client::testing::{Folder, Server, ask},
+    logs::testing::captured,
 };
 
 fn kubeconfig(current: &str, here: &str, there: &str, token: &str) -> String {
@@ -99,33 +95,15 @@ async fn a_file_that_cannot_be_read_is_used_as_soon_as_it_can_be() {
     assert_eq!(ask(&world.endpoint).await.unwrap(), "Bearer new");
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn what_is_refused_is_logged_once_as_an_error() {
-    let log = Log::default();
-    let writer = log.clone();
-    // For the whole process: a subscriber of one thread may miss events that other threads were the first to reach.
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let logs = captured();
     let world = World::new("reload-log").await;
     let mut problem = world.write(&kubeconfig("here", &world.there.address, &world.here.address, "new")).await;
     for _ in 0..3 {
         problem = reload(&world.endpoint, problem).await;
     }
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logs = logs();
     let is_ours = |line: &&str| line.contains(&world.here.address) && line.contains(&world.there.address);
-    assert_eq!(text.lines().filter(is_ours).filter(|line| line.contains("ERROR")).count(), 1, "{text}");
+    assert_eq!(logs.lines().filter(is_ours).filter(|line| line.contains("ERROR")).count(), 1, "{logs}");
 }
