@@ -33,6 +33,15 @@ impl Backoff {
         let builder = builder.with_min_delay(half(self.first)).with_max_delay(half(self.longest));
         Delays { delays: builder.build(), longest: self.longest }
     }
+
+    /// The delay after so many failures in a row, for callers that count them.
+    #[must_use]
+    pub fn delay_after(self, failures: usize) -> Duration {
+        let mut delays = self.delays();
+        // Long before that, every delay is the longest one.
+        (1..failures.min(64)).for_each(|_| _ = delays.next_delay());
+        delays.next_delay()
+    }
 }
 
 /// The delays of one operation that fails again and again; see [`Backoff::delays`].
@@ -63,6 +72,15 @@ mod tests {
         }
         for _ in 0..10_000 {
             assert!(delays.next_delay() <= Duration::from_secs(1));
+        }
+    }
+
+    #[test]
+    fn the_delay_after_some_failures_is_that_of_the_sequence() {
+        let backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+        for (failures, longest) in [(0, 100), (1, 100), (2, 200), (4, 800), (5, 1000), (usize::MAX, 1000)] {
+            let (delay, longest) = (backoff.delay_after(failures), Duration::from_millis(longest));
+            assert!(longest / 2 <= delay && delay <= longest, "{delay:?} where {longest:?} is the longest");
         }
     }
 

@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use tokio::sync::watch as signal;
+
+use crate::pause;
 
 /// Where a process gets the time from.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,14 @@ impl Clock {
             #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
             Self::System => Timestamp::now(),
             Self::Manual(time) => *time.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Changes after each pause of this process; never with a manual clock.
+    pub(crate) fn pauses(&self) -> signal::Receiver<u64> {
+        match self {
+            Self::System => pause::of_process(),
+            Self::Manual(_) => signal::Sender::new(0).subscribe(),
         }
     }
 

@@ -22,7 +22,8 @@
 //!
 //! Nothing here knows what OCM is. Nothing here is global: many hubs and agents run in one process,
 //! each with a [`Context`] of its own. The exceptions are [`process`], [`logs::init`]
-//! and [`client::install_crypto_provider`], which a binary calls once.
+//! and [`client::install_crypto_provider`], which a binary calls once, and one thread that notices when the process was
+//! paused.
 
 #![warn(missing_docs)]
 
@@ -42,6 +43,7 @@ pub mod kubeconfig;
 pub mod leader;
 pub mod logs;
 pub mod metrics;
+mod pause;
 pub mod pki;
 pub mod process;
 pub mod queue;

@@ -161,23 +161,36 @@ impl<K: Watchable> Cache<K> {
         self.lock().get(&object.key).is_some_and(|held| *held.json() == object.json)
     }
 
+    /// Whether its watch continues from a complete list.
+    pub(super) fn is_watching(&self) -> bool {
+        self.lock().is_watching()
+    }
+
+    /// Records that the watch has failed: what comes next is a list.
+    pub(super) fn lost_watch(&self) {
+        self.lock().lost_watch();
+    }
+
     /// Forgets the versions seen: those of the next list may be lower.
     pub(super) fn relist(&self) {
         self.lock().relist();
     }
 
-    pub(super) fn take(&self, event: Event<Read<K>>, plural: &str) {
+    /// Takes an event of the watch, and returns when subscribers have seen what has changed. Other tasks of the thread run
+    /// meanwhile.
+    pub(super) async fn take(&self, event: Event<Read<K>>, plural: &str) {
         let is_complete = matches!(event, Event::InitDone);
-        self.change(|state| match event {
-            Event::Apply(read) => state.apply(read, plural),
-            Event::Delete(read) => state.delete(&read),
-            Event::Init => state.begin_list(),
-            Event::InitApply(read) => state.collect(read, plural),
-            Event::InitDone => state.end_list(),
-        });
+        self.lock().take(event, plural);
+        self.shared.delivery.run_in_chunks(|| self.lock().next_notice(), || self.lock().has_no_notices()).await;
         if is_complete {
             self.shared.synced.send_replace(true);
         }
+    }
+
+    /// Takes an event in a test that has no runtime.
+    #[cfg(test)]
+    pub(super) fn take_now(&self, event: Event<Read<K>>) {
+        futures::executor::block_on(self.take(event, "configmaps"));
     }
 
     /// Takes in an object that a write has returned, so that the next run sees it before the watch

@@ -1,4 +1,4 @@
-//! Noticing that a server's data is not the continuation of what a watch has seen, as after etcd was restored from a backup.
+//! Notices when a server's data is not the continuation of what a watch has seen, as after etcd was restored from a backup.
 //!
 //! A watch resumes from a revision, and the server sends what came after it. After a restore, revisions count up again
 //! from that of the backup. A watch that resumes from a revision that the server has not reached yet waits without an
@@ -8,29 +8,39 @@
 //!
 //! 1. **A watch resumes only where the server has ended the request in good order and takes the next one at once.** No
 //!    backup can be restored in between: API servers are stopped for that, and a stopped one refuses the next request.
-//!    (Unless this process was paused in between, which its timers show; then all kinds are listed.)
-//!    After any failure (a broken connection, a refused request, silence) a new watch begins with a list, which compares
+//!    (Unless this process was paused in between, which [`crate::pause`] notices; then all kinds are listed.)
+//!    After any failure (a broken connection, a refused request, a timeout) a new watch begins with a list, which compares
 //!    every object and reports each difference, also at the same or at a lower version. This costs a list where resuming
-//!    would have been enough. When an API server restarts, it costs nothing more, since its watch cache begins at a
-//!    revision past those that clients have and answers "too old" to all of them. When one of several replicas shuts down,
-//!    it ends its watches in good order, and clients resume at another. Lists by agents are of their own namespaces, are
-//!    answered from the API server's watch cache, and are spread by jitter.
-//! 2. **One kind at a time is asked for its newest object, every [`PERIOD`] and soon after a failure.** This notices
+//!    would have been enough; [`super::retry`] spreads these lists over ten seconds, since a whole fleet may lose its
+//!    connections at once. An agent lists the works and add-ons of its namespace, its own cluster by name, and certificate
+//!    requests by label. API servers answer such lists from etcd, newer ones from their watch cache. When an API server
+//!    restarts, most watches could not resume anyway: its watch cache begins at a revision past those that clients have,
+//!    and it answers "too old". When one of several replicas shuts down, it ends its watches in good order, and clients
+//!    resume at another.
+//!
+//!    To ask for the newest object first (see rule 2) and to resume if it is unchanged would not be enough: events after
+//!    it, such as deletions, could be of another history.
+//! 2. **The server is asked for the newest object of one kind, every [`PERIOD`] and soon after a failure.** This notices
 //!    what no failure announces, such as data exchanged under a running API server. The proof of continuity is the object
 //!    with the highest version that still exists: if the server has it with the same uid, version and content, both
 //!    histories agree up to there. If the server has an older version, or another content at the same version, the
-//!    histories differ. If the object is gone or newer, the watch must say so before long; if it does not, it has lost
-//!    events. In these cases all kinds are listed, since a backup is of all kinds that are kept together. Where the newest
-//!    event was a deletion, the newest object that is left is asked for: it proves less, but never too much.
+//!    histories differ. If the object is gone or newer, the watch must bring that change. It may lag, so this waits as long
+//!    as it brings older changes; if it brings later ones, or none for half a minute, it has lost the change, and the
+//!    histories differ too. Then all kinds are listed, since a backup is of all kinds that are kept together. Where the
+//!    newest event was a deletion, the newest object that is left is asked for: it proves less, but never too much.
 //!
 //! Versions of different kinds are never compared: they may be kept in different stores.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::{Future, pending},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{
     sync::{Mutex, Notify, watch as signal},
-    time::{Instant, sleep, sleep_until},
+    time::sleep,
 };
 use tracing::{debug, warn};
 
@@ -42,13 +52,15 @@ use crate::{
 
 /// How often the server is asked, at most; up to a quarter less, so that many do not ask at once.
 const PERIOD: Duration = Duration::from_secs(45);
-/// A timer that fires later than this by as much again says that the process was paused.
-const TICK: Duration = Duration::from_secs(5);
+/// A kind that is refused has its next turn after this time at the earliest.
+const REFUSED: Duration = Duration::from_secs(60);
 /// How soon it is asked, at the latest, after a watch has failed.
 const SOON: Duration = Duration::from_secs(5);
-/// How long a watch may take to bring a change that the server has already: API servers answer from etcd before their
-/// watch caches have caught up.
+/// How often it is checked whether a watch has brought a change that the server has already: API servers answer from etcd
+/// before their watch caches have caught up.
 const DELIVERY: Duration = Duration::from_secs(10);
+/// A watch that brings nothing at all in so many of these times does not lag, but has lost the change.
+const STALLED: u32 = 3;
 
 /// What all watches of one server share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -57,6 +69,16 @@ pub(super) struct ContinuityCheck {
     turn: Arc<Mutex<()>>,
     soon: Arc<Notify>,
     relist: signal::Sender<u64>,
+    /// Changes after each pause of this process.
+    pauses: signal::Receiver<u64>,
+}
+
+/// When a watch is to begin again with a list, though it has not failed.
+#[derive(Debug)]
+pub(super) struct Relists {
+    check: signal::Receiver<u64>,
+    pauses: signal::Receiver<u64>,
+    is_due: bool,
 }
 
 /// One version of an object, as it was seen.
@@ -70,9 +92,9 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// `None` where the object cannot be read, or its version is not a number.
+    /// `None` where its version is not a number.
     pub(super) fn new<K: Watchable>(key: ObjectKey, packed: &Packed<K>) -> Option<Self> {
-        let uid = packed.open()?.meta().uid.clone();
+        let uid = packed.uid().map(str::to_owned);
         let (version, json) = (packed.version(), packed.json().clone());
         (version > 0).then_some(Self { key, uid, version, json })
     }
@@ -103,6 +125,8 @@ pub(super) trait Kind: Send + Sync + 'static {
     fn newest_object(&self) -> Option<Evidence>;
     /// Whether the cache still holds exactly this version of the object.
     fn holds(&self, object: &Evidence) -> bool;
+    /// Whether its watch continues from a complete list. If not, it is about to list.
+    fn is_watching(&self) -> bool;
     /// Asks the server for an object, or only for its version. `None` where versions are not numbers.
     fn ask(&self, object: Option<&ObjectKey>) -> impl Future<Output = Result<Option<Answer>>> + Send;
 }
@@ -118,21 +142,50 @@ enum Verdict {
     IfDelivered,
 }
 
-impl Default for ContinuityCheck {
-    fn default() -> Self {
-        Self { turn: Arc::default(), soon: Arc::default(), relist: signal::Sender::new(0) }
+impl Relists {
+    /// Waits until a list is due.
+    pub(super) async fn wait(&mut self) {
+        tokio::select! {
+            () = changed(&mut self.check) => {}
+            () = changed(&mut self.pauses) => {}
+        }
+        self.is_due = true;
+    }
+
+    /// Whether a list has become due since the last call: the one that begins now is it.
+    pub(super) fn take(&mut self) -> bool {
+        let new = [&mut self.check, &mut self.pauses].map(|receiver| {
+            let is_new = receiver.has_changed().unwrap_or_default();
+            receiver.mark_unchanged();
+            is_new
+        });
+        std::mem::take(&mut self.is_due) || new.contains(&true)
+    }
+}
+
+/// Waits for ever once nobody can change it.
+async fn changed(receiver: &mut signal::Receiver<u64>) {
+    if receiver.changed().await.is_err() {
+        pending::<()>().await;
     }
 }
 
 impl ContinuityCheck {
+    /// `pauses` changes after each pause of this process.
+    pub(super) fn new(pauses: signal::Receiver<u64>) -> Self {
+        Self { turn: Arc::default(), soon: Arc::default(), relist: signal::Sender::new(0), pauses }
+    }
+
     /// Lets the server be asked soon: a watch has failed.
     pub(super) fn check_soon(&self) {
         self.soon.notify_one();
     }
 
-    /// Changes when every watch is to begin anew with a list.
-    pub(super) fn relist(&self) -> signal::Receiver<u64> {
-        self.relist.subscribe()
+    /// When a watch is to begin again with a list.
+    pub(super) fn relists(&self) -> Relists {
+        let mut pauses = self.pauses.clone();
+        pauses.mark_unchanged();
+        Relists { check: self.relist.subscribe(), pauses, is_due: false }
     }
 
     /// Asks by this kind until the context ends, whenever it is its turn. The next kind takes over when one that asks
@@ -141,9 +194,11 @@ impl ContinuityCheck {
         let check = self.clone();
         context.spawn(async move {
             loop {
-                let _turn = check.turn.lock().await;
+                let turn = check.turn.lock().await;
                 check.turn_of(&kind).await;
+                drop(turn);
                 check.check_soon();
+                sleep(REFUSED).await;
             }
         });
     }
@@ -172,17 +227,9 @@ impl ContinuityCheck {
     }
 
     async fn next_time(&self) {
-        let due = Instant::now() + PERIOD.mul_f64(rand::random_range(0.75..=1.0));
-        while Instant::now() < due {
-            let tick = due.min(Instant::now() + TICK);
-            tokio::select! {
-                () = sleep_until(tick) => {}
-                () = self.soon.notified() => return sleep(SOON.mul_f64(rand::random_range(0.1..=1.0))).await,
-            }
-            if Instant::now() - tick > TICK {
-                debug!("this process was paused: listing again what it watches");
-                self.relist_all();
-            }
+        tokio::select! {
+            () = sleep(PERIOD.mul_f64(rand::random_range(0.75..=1.0))) => {}
+            () = self.soon.notified() => sleep(SOON.mul_f64(rand::random_range(0.1..=1.0))).await,
         }
     }
 
@@ -195,10 +242,7 @@ impl ContinuityCheck {
         let (before, object) = (kind.newest().max(answered), kind.newest_object());
         let Some(answer) = kind.ask(object.as_ref().map(|object| &object.key)).await? else { return Ok(None) };
         let differs = match (judge(before, object.as_ref(), &answer), &object) {
-            (Verdict::IfDelivered, Some(object)) => {
-                sleep(DELIVERY).await;
-                kind.holds(object)
-            }
+            (Verdict::IfDelivered, Some(object)) => has_lost(kind, object, answer.version).await,
             (verdict, _) => verdict == Verdict::Differs,
         };
         if differs {
@@ -213,6 +257,26 @@ impl ContinuityCheck {
         }
         Ok(Some(answer.version))
     }
+}
+
+/// Whether the watch has lost a change of the object that the server had at version `answered`. Since a watch brings changes
+/// in order, it may lag as long as it brings older ones; no change of any object after it proves nothing.
+async fn has_lost(kind: &impl Kind, object: &Evidence, answered: u64) -> bool {
+    let (mut newest, mut stalled) = (kind.newest(), 0);
+    while stalled < STALLED {
+        sleep(DELIVERY).await;
+        // Read before the object, which it may be newer than.
+        let brought = kind.newest();
+        if !kind.holds(object) || !kind.is_watching() {
+            return false;
+        }
+        if brought >= answered {
+            return true;
+        }
+        stalled = if brought > newest { 0 } else { stalled + 1 };
+        newest = brought;
+    }
+    true
 }
 
 fn judge(before: u64, object: Option<&Evidence>, answer: &Answer) -> Verdict {
@@ -231,147 +295,4 @@ fn judge(before: u64, object: Option<&Evidence>, answer: &Answer) -> Verdict {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::*;
-    use crate::error::ResultExt as _;
-
-    fn seen(uid: &str, version: u64, text: &str) -> Evidence {
-        let json = text.as_bytes().into();
-        Evidence { key: ObjectKey::new("ns", "a"), uid: Some(uid.into()), version, json }
-    }
-
-    #[test]
-    fn the_newest_object_proves_that_the_history_continues_and_a_higher_version_alone_does_not() {
-        let held = seen("1", 7, "x");
-        let verdict = |version, found| judge(9, Some(&held), &Answer { version, found });
-        assert_eq!(verdict(9, Found::Object(held.clone())), Verdict::Continues);
-        assert_eq!(verdict(900, Found::Object(held.clone())), Verdict::Continues);
-        assert_eq!(verdict(8, Found::Object(held.clone())), Verdict::Differs, "the server has gone back");
-        assert_eq!(verdict(900, Found::Object(seen("1", 6, "x"))), Verdict::Differs, "the object has gone back");
-        assert_eq!(verdict(900, Found::Object(seen("1", 7, "y"))), Verdict::Differs, "version 7 was another one");
-        assert_eq!(verdict(900, Found::Object(seen("1", 8, "y"))), Verdict::IfDelivered);
-        assert_eq!(verdict(900, Found::Object(seen("2", 8, "x"))), Verdict::IfDelivered);
-        assert_eq!(verdict(900, Found::Absent), Verdict::IfDelivered);
-        assert_eq!(verdict(900, Found::Unreadable), Verdict::Continues);
-    }
-
-    /// A kind about which the server gives these answers, the last one again and again: versions, or HTTP codes.
-    struct Scripted {
-        newest: u64,
-        held: Option<Evidence>,
-        answers: &'static [Result<u64, u16>],
-        asked: Arc<AtomicU64>,
-        done: Arc<Notify>,
-    }
-
-    impl Scripted {
-        fn new(newest: u64, answers: &'static [Result<u64, u16>]) -> Self {
-            Self { newest, held: None, answers, asked: Arc::default(), done: Arc::default() }
-        }
-    }
-
-    impl Kind for Scripted {
-        fn newest(&self) -> u64 {
-            self.newest
-        }
-
-        fn newest_object(&self) -> Option<Evidence> {
-            self.held.clone()
-        }
-
-        fn holds(&self, object: &Evidence) -> bool {
-            self.held.as_ref() == Some(object)
-        }
-
-        async fn ask(&self, _: Option<&ObjectKey>) -> Result<Option<Answer>> {
-            let time = self.asked.fetch_add(1, Ordering::Relaxed);
-            let last = self.answers.len() - 1;
-            if time == last as u64 {
-                self.done.notify_one();
-            }
-            match self.answers[last.min(usize::try_from(time).unwrap())] {
-                Ok(version) => Ok(Some(Answer { version, found: Found::Absent })),
-                Err(code) => {
-                    let status = kube::core::Status::failure("no", "").with_code(code).boxed();
-                    Err(kube::Error::Api(status)).while_trying_to("ask", || "a server".into())
-                }
-            }
-        }
-    }
-
-    /// Asks by these kinds for some minutes; how often everything was listed again.
-    async fn relists(kinds: Vec<Scripted>) -> u64 {
-        let (check, context) = (ContinuityCheck::default(), Context::new());
-        for kind in kinds {
-            check.check_by(&context, kind);
-        }
-        sleep(PERIOD * 10).await;
-        context.stop().await;
-        *check.relist().borrow()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_whose_watch_has_failed_is_asked_soon_and_until_it_answers() {
-        let (check, context, start) = (ContinuityCheck::default(), Context::new(), Instant::now());
-        let kind = Scripted::new(0, &[Err(500), Err(503), Err(500), Ok(7)]);
-        let done = kind.done.clone();
-        check.check_by(&context, kind);
-        check.check_soon();
-        done.notified().await;
-        assert!(start.elapsed() <= SOON * 4, "{:?}", start.elapsed());
-        context.stop().await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_goes_on_is_left_alone_and_what_goes_back_is_listed_again() {
-        assert_eq!(relists(vec![Scripted::new(7, &[Ok(7), Ok(9)])]).await, 0);
-        assert_eq!(relists(vec![Scripted::new(7, &[Ok(7), Ok(9), Ok(8)])]).await, 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_object_that_is_gone_without_a_word_from_the_watch_has_everything_listed() {
-        let lost = Scripted { held: Some(seen("1", 7, "x")), ..Scripted::new(7, &[Ok(9), Err(403)]) };
-        assert_eq!(relists(vec![lost]).await, 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn after_a_pause_of_the_process_everything_is_listed() {
-        let (check, context) = (ContinuityCheck::default(), Context::new());
-        check.check_by(&context, Scripted::new(1, &[Ok(1)]));
-        sleep(TICK / 2).await;
-        tokio::time::advance(3 * TICK).await;
-        sleep(TICK / 2).await;
-        assert_eq!(*check.relist().borrow(), 1);
-        context.stop().await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn kinds_that_are_counted_apart_are_not_compared() {
-        let kinds = vec![Scripted::new(3, &[Ok(3), Err(403)]), Scripted::new(900, &[Ok(900), Err(404)])];
-        assert_eq!(relists(kinds).await, 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn where_one_kind_is_refused_another_is_asked_by() {
-        let kinds =
-            vec![Scripted::new(3, &[Err(403)]), Scripted::new(3, &[Err(404)]), Scripted::new(3, &[Ok(9), Ok(5)])];
-        let asked: Vec<_> = kinds.iter().map(|kind| kind.asked.clone()).collect();
-        assert_eq!(relists(kinds).await, 1);
-        assert_eq!(asked[0].load(Ordering::Relaxed), 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn when_the_one_that_asks_has_ended_another_does() {
-        let (check, first, second) = (ContinuityCheck::default(), Context::new(), Context::new());
-        check.check_by(&first, Scripted::new(1, &[Ok(1)]));
-        let kind = Scripted::new(1, &[Ok(1)]);
-        let done = kind.done.clone();
-        sleep(PERIOD).await;
-        check.check_by(&second, kind);
-        first.stop().await;
-        done.notified().await;
-        second.stop().await;
-    }
-}
+mod tests;

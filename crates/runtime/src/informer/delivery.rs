@@ -1,21 +1,27 @@
 //! Hands the changes of a cache to those who subscribed, in order and while no cache is locked.
 //!
 //! Changes are put into a queue while the cache is locked, so their order is that in which the cache took them. They are
-//! handed out after unlocking, by one thread at a time. A thread that changes a cache waits until subscribers have seen it,
-//! with one exception: a subscriber that changes a cache, its own or another, waits for nobody. So no thread waits for a
+//! handed out after unlocking, by one thread at a time. An informer's task hands out some at a time and lets other tasks run
+//! in between, since a list may bring thousands. A thread that changes a cache waits until subscribers have seen it, with one
+//! exception: a subscriber that changes a cache, its own or another, waits for nobody. So no thread waits for a
 //! turn while it has one, and two caches whose subscribers use each other cannot deadlock.
 
 use std::{
     cell::Cell,
+    iter,
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
 use serde::de::DeserializeOwned;
+use tokio::task::yield_now;
 use tracing::error;
 
 use super::{Change, packed::Packed};
+
+/// So many changes are handed out at once by a task: some milliseconds.
+const CHUNK: usize = 64;
 
 pub(super) type Subscriber<K> = Box<dyn Fn(Change<'_, K>) -> ControlFlow<()> + Send>;
 
@@ -51,18 +57,25 @@ impl<K: DeserializeOwned> Delivery<K> {
     /// Hands out what `next` takes from the queue, and returns when that is done. A subscriber that calls may return
     /// earlier, while another thread is about to do it.
     pub(super) fn run(&self, next: impl Fn() -> Option<Notice<K>>, is_done: impl Fn() -> bool) {
-        loop {
-            let Some(mut subscribers) = self.turn() else { return };
-            let delivers = Delivers::begin();
-            while let Some(notice) = next() {
-                deliver(&mut subscribers, notice);
-            }
-            drop((delivers, subscribers));
-            // A subscriber that found the turn taken relies on the thread that had it.
-            if is_done() {
-                return;
-            }
+        // A subscriber that found the turn taken relies on the thread that had it.
+        while self.run_some(usize::MAX, &next) && !is_done() {}
+    }
+
+    /// The same for a task, which lets other tasks of its thread run again and again meanwhile.
+    pub(super) async fn run_in_chunks(&self, next: impl Fn() -> Option<Notice<K>>, is_done: impl Fn() -> bool) {
+        while self.run_some(CHUNK, &next) && !is_done() {
+            yield_now().await;
         }
+    }
+
+    /// Hands out some of what is in the queue. Returns `false` if it is not this thread's turn.
+    fn run_some(&self, most: usize, next: impl Fn() -> Option<Notice<K>>) -> bool {
+        let Some(mut subscribers) = self.turn() else { return false };
+        let _delivers = Delivers::begin();
+        for notice in iter::from_fn(next).take(most) {
+            deliver(&mut subscribers, notice);
+        }
+        true
     }
 
     /// The turn of this thread. `None` for a subscriber while another thread, or this one, has the turn.

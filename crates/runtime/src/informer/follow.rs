@@ -1,4 +1,4 @@
-//! Keeps a cache up to date over failures, silent servers and gaps in the watch.
+//! Keeps a cache up to date by a list and a watch, over failures, silent servers and gaps in the watch.
 
 use std::{pin::pin, time::Duration};
 
@@ -7,22 +7,16 @@ use kube::{
     core::error_boundary::InvalidObject,
     runtime::watcher::{self, Event},
 };
-use tokio::time::{Instant, sleep};
+use prometheus_client::metrics::counter::Counter;
+use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use super::{Cache, Watchable, continuity::ContinuityCheck};
-use crate::{
-    backoff::{Backoff, Delays},
-    context::Context,
-    error::chain,
+use super::{
+    Cache, Watchable,
+    continuity::{ContinuityCheck, Relists},
+    retry::{Failure, Retry, is_refused},
 };
-
-/// How long a watch that failed waits before it begins anew.
-const RETRY: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
-/// So many failures in a row are logged as a warning.
-const LOUD: usize = 4;
-/// A watch that held this long starts again with the shortest delay.
-const RETRY_RESET: Duration = Duration::from_secs(60);
+use crate::{context::Context, error::chain, health::Awaiting};
 
 /// An object as read, or why it could not be.
 pub(super) type Read<K> = Result<K, Box<InvalidObject>>;
@@ -37,8 +31,9 @@ pub(super) fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B>
     }
 }
 
-/// Keeps a cache up to date. `watch` begins with a list, goes on from there, and resumes after the server has ended a
-/// request in good order. After any failure a new one begins with a list; the reason is in [`super::continuity`].
+/// Keeps a cache up to date. `watch` begins with a list, continues from there, and resumes at once after the server has
+/// ended a request in good order. After any failure a new one begins with a list; [`super::continuity`] has the reason,
+/// and [`super::retry`] the delay.
 pub(super) fn follow<K, S>(
     context: &Context,
     continuity: &ContinuityCheck,
@@ -49,85 +44,89 @@ pub(super) fn follow<K, S>(
     K: Watchable,
     S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send + 'static,
 {
-    let ready = context.health().awaiting(format!("watch of {plural}"));
-    let failing = context.metrics().watch_failures(&plural);
     context.metrics().watch_state(&plural, cache.state());
-    let (continuity, mut relist) = (continuity.clone(), continuity.relist());
+    let mut follower = Follower {
+        ready: Some(context.health().awaiting(format!("watch of {plural}"))),
+        failing: context.metrics().watch_failures(&plural),
+        relists: continuity.relists(),
+        continuity: continuity.clone(),
+        retry: Retry::default(),
+        cache,
+        plural,
+    };
     context.spawn(async move {
-        let (mut ready, mut retry, mut in_a_row) = (Some(ready), Retry::new(), 0);
         loop {
-            let mut events = pin!(watch());
-            loop {
-                let event = tokio::select! {
-                    event = events.next() => event,
-                    _ = relist.changed() => {
-                        cache.relist();
-                        break;
-                    }
-                };
-                let Some(event) = event else { break };
-                match event {
-                    Ok(event) => {
-                        if is_progress(&event) {
-                            in_a_row = 0;
-                        }
-                        cache.take(event, &plural);
-                    }
-                    Err(error) => {
-                        in_a_row += 1;
-                        failing.inc();
-                        continuity.check_soon();
-                        report_failure(&plural, &error, in_a_row);
-                        break;
-                    }
-                }
-                if cache.is_synced() {
-                    ready.take();
-                }
-            }
-            sleep(retry.next_delay()).await;
+            let delay = follower.follow_one(watch()).await;
+            sleep(delay).await;
         }
     });
 }
 
-/// Whether an event shows that the watch works. That a list is about to begin, and that its first page came, does not.
-fn is_progress<A>(event: &Event<A>) -> bool {
-    !matches!(event, Event::Init | Event::InitApply(_))
+/// Takes the events of one watch after another into a cache.
+struct Follower<K> {
+    cache: Cache<K>,
+    plural: String,
+    continuity: ContinuityCheck,
+    relists: Relists,
+    retry: Retry,
+    failing: Counter,
+    /// Dropped once the cache is synced.
+    ready: Option<Awaiting>,
 }
 
-/// Says that a watch failed: loudly once it fails several times in a row, since rights that were just
-/// granted and kinds that were just installed take a moment.
-fn report_failure(plural: &str, error: &watcher::Error, in_a_row: usize) {
-    let is_unknown_kind =
-        matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404);
-    let hint = if is_unknown_kind { ": are the CRDs installed?" } else { "" };
-    let text = chain(error);
-    if in_a_row < LOUD {
-        debug!(kind = plural, error = %text, "watch failed, trying again{hint}");
-    } else {
-        warn!(kind = plural, error = %text, "watch keeps failing, trying again{hint}");
-    }
-}
-
-/// Waits before a watch begins anew: with exponential back-off, and the shortest delay again after it held for a while.
-/// Events do not reset it: a list that fails after its first page brings some each time.
-#[derive(Debug)]
-struct Retry {
-    delays: Delays,
-    last: Instant,
-}
-
-impl Retry {
-    fn new() -> Self {
-        Self { delays: RETRY.delays(), last: Instant::now() }
-    }
-
-    fn next_delay(&mut self) -> Duration {
-        let now = Instant::now();
-        if now - self.last > RETRY_RESET {
-            *self = Self::new();
+impl<K: Watchable> Follower<K> {
+    /// Follows one watch until it ends. Returns how long to wait before the next one.
+    async fn follow_one(&mut self, watch: impl Stream<Item = watcher::Result<Event<Read<K>>>> + Send) -> Duration {
+        if self.relists.take() {
+            self.cache.relist();
         }
-        self.last = now;
-        self.delays.next_delay()
+        let mut events = pin!(watch);
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = self.relists.wait() => return Duration::ZERO,
+            };
+            match event {
+                Some(Ok(event)) => self.take(event).await,
+                Some(Err(error)) => return self.failed(&error),
+                None => return self.delay(false),
+            }
+        }
+    }
+
+    async fn take(&mut self, event: Event<Read<K>>) {
+        let is_listed = matches!(event, Event::InitDone);
+        self.cache.take(event, &self.plural).await;
+        if is_listed {
+            self.retry.listed();
+            self.ready.take();
+        }
+    }
+
+    fn failed(&mut self, error: &watcher::Error) -> Duration {
+        self.failing.inc();
+        self.continuity.check_soon();
+        let delay = self.delay(is_refused(error));
+        self.report(error);
+        delay
+    }
+
+    fn delay(&mut self, refused: bool) -> Duration {
+        self.cache.lost_watch();
+        self.retry.failed();
+        self.retry.delay(Failure { synced: self.cache.is_synced(), refused })
+    }
+
+    /// Logs that a watch failed.
+    fn report(&self, error: &watcher::Error) {
+        let is_unknown_kind =
+            matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404);
+        let hint = if is_unknown_kind { ": are the CRDs installed?" } else { "" };
+        let (kind, error) = (&self.plural, chain(error));
+        if self.retry.is_loud(self.cache.is_synced()) {
+            warn!(kind, %error, "watch keeps failing, trying again{hint}");
+        } else {
+            debug!(kind, %error, "watch failed, trying again{hint}");
+        }
     }
 }

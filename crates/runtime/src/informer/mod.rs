@@ -4,10 +4,10 @@
 //! same [`Cache`]: one watch on the wire, one copy in memory. A controller subscribes whenever it
 //! likes: a late subscriber first sees every object that is already there.
 //!
-//! Guarantees: a subscriber sees every change once and in order, with the object before and after
-//! it, and is called while no cache is locked, so it may use any cache; after a gap in the watch the difference is worked out and reported like any other change. An
-//! object that cannot be read never stops the watch: it is logged, and stays as it was last read, or is
-//! left out where it never was.
+//! Guarantees: a subscriber sees every change once and in order, with the object before and after it, and is called while
+//! no cache is locked, so it may use any cache. After a gap in the watch, the informer relists and reports the difference
+//! like any other change. An object that cannot be read never stops the watch: it is logged, and stays as it was last read,
+//! or is left out if it never was.
 
 mod cache;
 mod continuity;
@@ -15,6 +15,7 @@ mod delivery;
 mod follow;
 mod packed;
 mod probe;
+mod retry;
 mod state;
 mod view;
 
@@ -166,7 +167,8 @@ impl Informers {
     /// Informers made with `client`, which end with `context`.
     #[must_use]
     pub fn new(client: Client, context: Context) -> Self {
-        Self { client, context, caches: Arc::default(), continuity: ContinuityCheck::default() }
+        let continuity = ContinuityCheck::new(context.clock().pauses());
+        Self { client, context, caches: Arc::default(), continuity }
     }
 
     /// Informers of the same server that end with `context`, for a part of what these are for. They share one check of the

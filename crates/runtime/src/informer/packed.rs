@@ -11,6 +11,7 @@ use tracing::error;
 /// little beside the requests of a reconcile.
 pub(super) struct Packed<K> {
     json: Arc<[u8]>,
+    uid: Option<Arc<str>>,
     /// Its resource version; 0 where that is not a number.
     version: u64,
     kind: PhantomData<fn() -> K>,
@@ -18,7 +19,7 @@ pub(super) struct Packed<K> {
 
 impl<K> Clone for Packed<K> {
     fn clone(&self) -> Self {
-        Self { json: self.json.clone(), version: self.version, kind: PhantomData }
+        Self { json: self.json.clone(), uid: self.uid.clone(), version: self.version, kind: PhantomData }
     }
 }
 
@@ -36,11 +37,17 @@ impl<K: Serialize + Resource> Packed<K> {
     pub(super) fn new(object: &mut K) -> serde_json::Result<Self> {
         object.meta_mut().managed_fields = None;
         let version = version(object).unwrap_or_default();
-        Ok(Self { json: serde_json::to_vec(object)?.into(), version, kind: PhantomData })
+        let uid = object.meta().uid.as_deref().map(Into::into);
+        Ok(Self { json: serde_json::to_vec(object)?.into(), uid, version, kind: PhantomData })
     }
 }
 
 impl<K> Packed<K> {
+    /// Its uid, without parsing the object.
+    pub(super) fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+
     /// Its resource version; 0 where that is not a number.
     pub(super) fn version(&self) -> u64 {
         self.version

@@ -27,7 +27,7 @@ pub(super) struct Probe<A, K> {
     read: fn(A) -> Read<K>,
 }
 
-impl<A, K: Watchable> Probe<A, K> {
+impl<A: Resource, K: Watchable> Probe<A, K> {
     pub(super) fn new(
         client: &Client,
         namespace: Option<&str>,
@@ -54,7 +54,9 @@ impl<A, K: Watchable> Probe<A, K> {
             Some(key) => ListParams::default().fields(&format!("metadata.name={}", key.name)),
             None => ListParams { field_selector: self.fields.clone(), ..ListParams::default().limit(1) },
         };
-        kube::core::Request::new(path).list(&ListParams { label_selector: self.labels.clone(), ..params })
+        let (request, params) =
+            (kube::core::Request::new(path), ListParams { label_selector: self.labels.clone(), ..params });
+        if A::metadata_api() { request.list_metadata(&params) } else { request.list(&params) }
     }
 
     fn found(&self, item: Option<A>) -> Result<Found> {
@@ -86,6 +88,10 @@ where
 
     fn holds(&self, object: &Evidence) -> bool {
         self.cache.holds(object)
+    }
+
+    fn is_watching(&self) -> bool {
+        self.cache.is_watching()
     }
 
     async fn ask(&self, object: Option<&ObjectKey>) -> Result<Option<Answer>> {

@@ -3,10 +3,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ops::Bound,
-    sync::Arc,
 };
 
-use kube::{Resource, core::error_boundary::InvalidObject};
+use kube::{core::error_boundary::InvalidObject, runtime::watcher::Event};
 use tracing::{error, warn};
 
 use super::{
@@ -27,6 +26,8 @@ pub(super) struct State<K> {
     /// Uids of objects that we have deleted, and whose deletion the watch has not brought yet.
     deleted_by_us: HashMap<ObjectKey, Uid>,
     listing: Option<Listing<K>>,
+    /// Whether the watch continues from a complete list.
+    watching: bool,
     /// Objects that exist and could never be parsed.
     left_out: BTreeSet<ObjectKey>,
     /// What has changed and was not handed out yet.
@@ -49,6 +50,7 @@ impl<K> Default for State<K> {
             newest: 0,
             deleted_by_us: HashMap::new(),
             listing: None,
+            watching: false,
             left_out: BTreeSet::new(),
             notices: VecDeque::new(),
         }
@@ -107,20 +109,39 @@ impl<K> State<K> {
         Some((key.clone(), packed.clone()))
     }
 
+    pub(super) fn is_watching(&self) -> bool {
+        self.watching
+    }
+
+    pub(super) fn lost_watch(&mut self) {
+        self.watching = false;
+    }
+
     pub(super) fn relist(&mut self) {
+        self.lost_watch();
         self.newest = 0;
         self.deleted_by_us.clear();
     }
 
     /// What was deleted before a list began is not in it.
-    pub(super) fn begin_list(&mut self) {
+    fn begin_list(&mut self) {
         self.deleted_by_us.clear();
         self.listing = Some(Listing { objects: BTreeMap::new(), left_out: BTreeSet::new(), written: HashMap::new() });
     }
 }
 
 impl<K: Watchable> State<K> {
-    pub(super) fn apply(&mut self, read: Read<K>, plural: &str) {
+    pub(super) fn take(&mut self, event: Event<Read<K>>, plural: &str) {
+        match event {
+            Event::Apply(read) => self.apply(read, plural),
+            Event::Delete(read) => self.delete(&read),
+            Event::Init => self.begin_list(),
+            Event::InitApply(read) => self.collect(read, plural),
+            Event::InitDone => self.end_list(),
+        }
+    }
+
+    fn apply(&mut self, read: Read<K>, plural: &str) {
         match read {
             Ok(object) => {
                 let key = ObjectKey::of(&object);
@@ -137,7 +158,7 @@ impl<K: Watchable> State<K> {
         }
     }
 
-    pub(super) fn delete(&mut self, read: &Read<K>) {
+    fn delete(&mut self, read: &Read<K>) {
         let meta = match read {
             Ok(object) => {
                 self.saw(object);
@@ -155,10 +176,11 @@ impl<K: Watchable> State<K> {
 
     pub(super) fn record_write(&mut self, object: K, synced: bool) {
         let key = ObjectKey::of(&object);
-        let known = self.open(&key);
-        if (synced || known.is_some()) && self.is_news(known.as_deref(), &object) {
+        let known = self.objects.get(&key);
+        let was_known = known.is_some();
+        if (synced || was_known) && self.is_news(known, object.meta().uid.as_deref(), version(&object)) {
             if let Some(listing) = &mut self.listing {
-                listing.written.entry(key.clone()).or_insert(known.is_none());
+                listing.written.entry(key.clone()).or_insert(!was_known);
             }
             self.put(key, object);
         }
@@ -171,7 +193,7 @@ impl<K: Watchable> State<K> {
         }
     }
 
-    pub(super) fn collect(&mut self, read: Read<K>, plural: &str) {
+    fn collect(&mut self, read: Read<K>, plural: &str) {
         let (key, listed) = match read {
             Ok(mut object) => {
                 self.saw(&object);
@@ -189,8 +211,9 @@ impl<K: Watchable> State<K> {
     }
 
     /// What the list has brought takes the place of what was known, and the difference is told.
-    pub(super) fn end_list(&mut self) {
+    fn end_list(&mut self) {
         let Some(mut listing) = self.listing.take() else { return };
+        self.watching = true;
         self.left_out = std::mem::take(&mut listing.left_out);
         let new = self.with_later_writes(listing);
         let mut old = std::mem::replace(&mut self.objects, new);
@@ -203,31 +226,32 @@ impl<K: Watchable> State<K> {
     /// A list without what was removed, and with what was written, after it was taken.
     fn with_later_writes(&mut self, Listing { mut objects, written, .. }: Listing<K>) -> Objects<K> {
         self.deleted_by_us.retain(|key, uid| {
-            let is_listed = objects.get(key).and_then(Packed::open).is_some_and(|listed| listed.meta().uid == *uid);
+            let is_listed = objects.get(key).is_some_and(|listed| listed.uid() == uid.as_deref());
             if is_listed {
                 objects.remove(key);
             }
             is_listed
         });
         for (key, is_creation) in written {
-            let Some((packed, object)) = self.objects.get(&key).and_then(|packed| Some((packed, packed.open()?)))
-            else {
-                continue;
-            };
-            let listed = objects.get(&key).and_then(Packed::open);
+            let Some(packed) = self.objects.get(&key) else { continue };
+            let listed = objects.get(&key);
             // An object that existed before the list and is not in it was deleted, whatever was written to it meanwhile.
-            if (listed.is_some() || is_creation) && self.is_news(listed.as_deref(), &object) {
+            if (listed.is_some() || is_creation) && self.is_news(listed, packed.uid(), number(packed)) {
                 objects.insert(key, packed.clone());
             }
         }
         objects
     }
 
-    /// Whether what a write has returned is newer than what is known: an object that is gone must not come back.
-    fn is_news(&self, known: Option<&K>, object: &K) -> bool {
+    /// Whether what a write has returned is newer than what is known: an object that is gone must not come back. Where
+    /// versions are not numbers, whatever comes later counts.
+    fn is_news(&self, known: Option<&Packed<K>>, uid: Option<&str>, version: Option<u64>) -> bool {
         match known {
-            Some(known) => known.meta().uid == object.meta().uid && !is_as_new_as(known, object),
-            None => version(object) > Some(self.newest),
+            Some(known) => {
+                let is_as_new = number(known).zip(version).is_some_and(|(known, version)| known >= version);
+                known.uid() == uid && !is_as_new
+            }
+            None => version > Some(self.newest),
         }
     }
 
@@ -238,23 +262,17 @@ impl<K: Watchable> State<K> {
     /// What is kept of an object that cannot be read: the object as it was last read. Without it, it would look deleted.
     fn last_readable(&self, invalid: &InvalidObject, plural: &str) -> (ObjectKey, Option<Packed<K>>) {
         let key = key_of_meta(&invalid.metadata);
-        let known = self.open(&key).filter(|known| known.meta().uid == invalid.metadata.uid);
+        let known = self.get(&key).filter(|known| known.uid() == invalid.metadata.uid.as_deref());
         let instead = if known.is_some() { "keeping it as it was before" } else { "leaving it out" };
         error!(kind = plural, object = %key, error = %invalid.error, "cannot read this object, {instead}");
-        let packed = known.and_then(|_| self.get(&key));
-        (key, packed)
-    }
-
-    fn open(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.objects.get(key)?.open()
+        (key, known)
     }
 
     fn put(&mut self, key: ObjectKey, mut object: K) {
-        let old = self.open(&key);
         let Some(packed) = pack(&key, &mut object) else { return };
         // The watch brings again what a write has returned, or an older state of it.
-        let is_older = |old: &K| old.meta().uid == object.meta().uid && version(old) > version(&object);
-        if version(&object).is_some() && old.as_deref().is_some_and(is_older) {
+        let is_older = |old: &Packed<K>| old.uid() == packed.uid() && number(old) > number(&packed);
+        if number(&packed).is_some() && self.objects.get(&key).is_some_and(is_older) {
             return;
         }
         self.left_out.remove(&key);
@@ -264,7 +282,7 @@ impl<K: Watchable> State<K> {
 
     /// Removes the object of that key, unless it is another one of that name. Says whether it did.
     fn remove(&mut self, key: &ObjectKey, uid: &Uid) -> bool {
-        let is_it = self.open(key).is_some_and(|known| known.meta().uid == *uid);
+        let is_it = self.objects.get(key).is_some_and(|known| known.uid() == uid.as_deref());
         let removed = is_it.then(|| self.objects.remove(key)).flatten();
         self.notices.extend(removed.map(Notice::Deleted));
         is_it
@@ -279,9 +297,9 @@ fn difference<K>(old: Option<Packed<K>>, new: &Packed<K>) -> Option<Notice<K>> {
     }
 }
 
-/// Where versions are not numbers, whatever comes later counts.
-fn is_as_new_as<K: Resource>(known: &K, object: &K) -> bool {
-    matches!((version(known), version(object)), (Some(known), Some(object)) if known >= object)
+/// Its resource version, if that is a number.
+fn number<K>(packed: &Packed<K>) -> Option<u64> {
+    Some(packed.version()).filter(|version| *version > 0)
 }
 
 /// The object as it is kept, without what nobody reads.

@@ -6,6 +6,7 @@ use kube::runtime::watcher::Event;
 
 use super::*;
 
+mod reconnect;
 mod servers;
 mod unreadable;
 mod writes;
@@ -41,11 +42,11 @@ fn record(cache: &Cache<ConfigMap>) -> Arc<Mutex<Vec<String>>> {
 }
 
 fn list(cache: &Cache<ConfigMap>, objects: Vec<ConfigMap>) {
-    cache.take(Event::Init, "configmaps");
+    cache.take_now(Event::Init);
     for object in objects {
-        cache.take(Event::InitApply(Ok(object)), "configmaps");
+        cache.take_now(Event::InitApply(Ok(object)));
     }
-    cache.take(Event::InitDone, "configmaps");
+    cache.take_now(Event::InitDone);
 }
 
 fn taken(seen: &Arc<Mutex<Vec<String>>>) -> Vec<String> {
@@ -78,8 +79,8 @@ fn another_content_at_the_same_version_is_a_change() {
     let other = |name| ConfigMap { data: Some([("k".into(), "v".into())].into()), ..config_map(name, "1") };
     list(&cache, vec![other("a"), config_map("b", "1"), config_map("same", "1")]);
     assert_eq!(taken(&seen), ["updated a"]);
-    cache.take(Event::Apply(Ok(other("b"))), "configmaps");
-    cache.take(Event::Apply(Ok(other("b"))), "configmaps");
+    cache.take_now(Event::Apply(Ok(other("b"))));
+    cache.take_now(Event::Apply(Ok(other("b"))));
     assert_eq!(taken(&seen), ["updated b"]);
 }
 
@@ -92,7 +93,7 @@ fn the_newest_object_is_the_one_with_the_highest_version_that_still_exists() {
     assert_eq!(newest(&cache), Some(("a".into(), 10)));
     let held = cache.newest_object().unwrap();
     assert!(cache.holds(&held));
-    cache.take(Event::Delete(Ok(config_map("a", "11"))), "configmaps");
+    cache.take_now(Event::Delete(Ok(config_map("a", "11"))));
     assert!(!cache.holds(&held));
     assert_eq!(newest(&cache), Some(("b".into(), 9)));
 }
@@ -148,8 +149,8 @@ fn a_view_follows_its_cache_and_is_ahead_of_later_subscribers() {
         log.lock().unwrap().push(reader.get(&ObjectKey::of(change.object().as_ref())).flatten());
         ControlFlow::Continue(())
     });
-    cache.take(Event::Apply(Ok(config_map("a", "3"))), "configmaps");
-    cache.take(Event::Delete(Ok(config_map("a", "4"))), "configmaps");
+    cache.take_now(Event::Apply(Ok(config_map("a", "3"))));
+    cache.take_now(Event::Delete(Ok(config_map("a", "4"))));
     assert_eq!(*seen.lock().unwrap(), [Some("1".to_owned()), None, Some("3".to_owned()), None]);
     assert_eq!(view.get(&ObjectKey::new("ns", "a")), None);
 }

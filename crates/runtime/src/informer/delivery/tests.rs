@@ -23,8 +23,8 @@ fn config_map(name: &str, version: u64) -> ConfigMap {
 
 fn synced() -> Cache<ConfigMap> {
     let cache = Cache::default();
-    cache.take(Event::Init, "configmaps");
-    cache.take(Event::InitDone, "configmaps");
+    cache.take_now(Event::Init);
+    cache.take_now(Event::InitDone);
     cache
 }
 
@@ -96,8 +96,8 @@ fn changes_by_many_threads_are_seen_in_order_each_with_what_was_before() {
         let cache = cache.clone();
         Box::new(move || {
             for version in (first..ROUNDS).step_by(2) {
-                cache.take(Event::Apply(Ok(config_map("a", version))), "configmaps");
-                cache.take(Event::Apply(Ok(config_map("b", version))), "configmaps");
+                cache.take_now(Event::Apply(Ok(config_map("a", version))));
+                cache.take_now(Event::Apply(Ok(config_map("b", version))));
             }
         })
     };
@@ -138,4 +138,22 @@ fn a_subscriber_that_panics_is_called_again_and_keeps_nobody_else_from_changes()
     cache.record_write(config_map("a", 1));
     cache.record_write(config_map("a", 2));
     assert_eq!(*count.lock().unwrap(), 2);
+}
+
+#[tokio::test]
+async fn other_tasks_run_while_the_changes_of_a_long_list_are_handed_out() {
+    let (cache, count) = (synced(), Arc::new(Mutex::new(0)));
+    let calls = count.clone();
+    cache.subscribe(move |_| {
+        *calls.lock().unwrap() += 1;
+        ControlFlow::Continue(())
+    });
+    cache.take(Event::Init, "configmaps").await;
+    for number in 0..1000 {
+        cache.take(Event::InitApply(Ok(config_map(&format!("a{number}"), 1))), "configmaps").await;
+    }
+    let other = async { *count.lock().unwrap() };
+    let (_, seen) = tokio::join!(cache.take(Event::InitDone, "configmaps"), other);
+    assert!((1..1000).contains(&seen), "{seen} of 1000 before another task ran");
+    assert_eq!(*count.lock().unwrap(), 1000, "all of them when it returns");
 }

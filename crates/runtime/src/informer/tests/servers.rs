@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    io::{self, Write},
+    io,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -14,7 +14,7 @@ use kube::client::Body;
 use tower::service_fn;
 
 use super::*;
-use crate::client::Endpoint;
+use crate::{client::Endpoint, logs::testing::captured};
 
 type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -74,11 +74,17 @@ async fn a_server_whose_data_went_back_in_time_is_read_again_within_a_minute() {
     context.stop().await;
 }
 
-/// Lists one config map, and ends each watch like this: in good order or not. Counts lists and watches.
+/// Whether a request is one for a watch, and whether it is one for a list by an informer.
+pub(super) fn is_watch_or_list(uri: &http::Uri) -> (bool, bool) {
+    let query = uri.query().unwrap_or_default();
+    (query.contains("watch=true"), query.contains("limit=500"))
+}
+
+/// Lists one config map, and ends the first watch like this: in good order or not. Counts lists and watches.
 fn interrupting_server(counts: Arc<[AtomicUsize; 2]>, in_good_order: bool) -> Endpoint {
     let service = service_fn(move |request: Request<Body>| {
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let number = counts[usize::from(is_watch)].fetch_add(1, Ordering::SeqCst);
+        let (is_watch, is_list) = is_watch_or_list(request.uri());
+        let number = counts[usize::from(is_watch)].fetch_add(usize::from(is_watch || is_list), Ordering::SeqCst);
         let list = serde_json::json!({
             "kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"},
             "items": [config_map("a", "9")],
@@ -95,14 +101,14 @@ fn interrupting_server(counts: Arc<[AtomicUsize; 2]>, in_good_order: bool) -> En
     Endpoint::over("http://interrupting".parse().unwrap(), "default", service)
 }
 
-/// How many lists and watches there were, before the continuity check asks.
+/// How many lists and watches there were.
 async fn lists_and_watches(in_good_order: bool) -> (usize, usize) {
     let counts = Arc::<[AtomicUsize; 2]>::default();
     let context = Context::new();
     let client = interrupting_server(counts.clone(), in_good_order).client("test").unwrap();
     let informers = Informers::new(client, context.clone());
     informers.all::<ConfigMap>(WatchFilter::all()).synced().await;
-    tokio::time::sleep(Duration::from_millis(450)).await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
     context.stop().await;
     (counts[0].load(Ordering::SeqCst), counts[1].load(Ordering::SeqCst))
 }
@@ -149,35 +155,37 @@ fn forbidding_server(asked: Arc<AtomicUsize>) -> Endpoint {
     Endpoint::over("http://forbidding".parse().unwrap(), "default", service)
 }
 
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_list_that_fails_each_time_is_tried_later_each_time_and_told_of() {
-    let (log, asked) = (Log::default(), Arc::new(AtomicUsize::new(0)));
-    let writer = log.clone();
-    let logs = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(move || writer.clone());
-    let _guard = tracing::subscriber::set_default(logs.finish());
+async fn a_list_that_is_refused_each_time_is_retried_later_each_time_and_logged() {
+    let (logs, asked) = (captured(), Arc::new(AtomicUsize::new(0)));
     let context = Context::new();
     let informers = Informers::new(forbidding_server(asked.clone()).client("test").unwrap(), context.clone());
     let cache = informers.all::<ConfigMap>(WatchFilter::all());
     tokio::time::sleep(Duration::from_secs(60)).await;
     context.stop().await;
     assert!(!cache.is_synced());
-    // The continuity check asks in vain as well.
     let asked = asked.load(Ordering::SeqCst);
-    assert!((10..60).contains(&asked), "asked {asked} times");
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("watch keeps failing") && log.contains("not for you"), "{log}");
+    assert!((8..16).contains(&asked), "asked {asked} times");
+    let logs = logs();
+    let is_ours = |line: &str| line.contains("watch keeps failing") && line.contains("not for you");
+    assert!(logs.lines().any(is_ours), "{logs}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_only_metadata_is_kept_no_request_asks_for_more() {
+    let accepted = Arc::new(Mutex::new(Vec::new()));
+    let (log, silent) = (accepted.clone(), silent_server(Arc::default(), &[9]).client("test").unwrap());
+    let service = service_fn(move |request: Request<Body>| {
+        log.lock().unwrap().push(request.headers()[http::header::ACCEPT].to_str().unwrap().to_owned());
+        let silent = silent.clone();
+        async move { silent.send(request).await }
+    });
+    let context = Context::new();
+    let client = Endpoint::over("http://metadata".parse().unwrap(), "default", service).client("test").unwrap();
+    Informers::new(client, context.clone()).metadata::<ConfigMap>(WatchFilter::all()).synced().await;
+    tokio::time::sleep(Duration::from_secs(46)).await;
+    context.stop().await;
+    let accepted = accepted.lock().unwrap();
+    assert_eq!(accepted.len(), 3, "a list, a watch and a question of the continuity check: {accepted:?}");
+    assert!(accepted.iter().all(|accept| accept.contains("as=PartialObjectMetadata")), "{accepted:?}");
 }

@@ -15,17 +15,17 @@ fn readable(name: &str, uid: &str) -> ConfigMap {
 }
 
 fn list_unreadable(cache: &Cache<ConfigMap>, name: &str, uid: &str) {
-    cache.take(Event::Init, "configmaps");
-    cache.take(Event::InitApply(unreadable(name, uid)), "configmaps");
-    cache.take(Event::InitApply(Ok(readable("good", "2"))), "configmaps");
-    cache.take(Event::InitDone, "configmaps");
+    cache.take_now(Event::Init);
+    cache.take_now(Event::InitApply(unreadable(name, uid)));
+    cache.take_now(Event::InitApply(Ok(readable("good", "2"))));
+    cache.take_now(Event::InitDone);
 }
 
 #[test]
 fn an_object_that_could_never_be_read_is_left_out_and_the_rest_goes_on() {
     let (cache, seen) = watched();
     list_unreadable(&cache, "bad", "1");
-    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    cache.take_now(Event::Apply(unreadable("worse", "3")));
     assert_eq!(taken(&seen), ["added good"]);
 }
 
@@ -34,10 +34,10 @@ fn an_object_that_cannot_be_read_any_more_stays_as_it_was_until_it_is_gone() {
     let (cache, seen) = watched();
     list(&cache, vec![readable("turns", "1"), readable("good", "2")]);
     taken(&seen);
-    cache.take(Event::Apply(unreadable("turns", "1")), "configmaps");
+    cache.take_now(Event::Apply(unreadable("turns", "1")));
     list_unreadable(&cache, "turns", "1");
     assert!(taken(&seen).is_empty());
-    cache.take(Event::Delete(unreadable("turns", "1")), "configmaps");
+    cache.take_now(Event::Delete(unreadable("turns", "1")));
     assert_eq!(taken(&seen), ["deleted turns"]);
 }
 
@@ -57,15 +57,15 @@ fn what_could_never_be_read_is_known_until_it_is_gone_or_can_be_read() {
     assert_eq!(left_out(), (None, None));
     list_unreadable(&cache, "bad", "1");
     assert_eq!(left_out(), (None, Some("bad".into())));
-    cache.take(Event::Apply(Ok(readable("bad", "1"))), "configmaps");
+    cache.take_now(Event::Apply(Ok(readable("bad", "1"))));
     assert_eq!(left_out(), (None, None));
-    cache.take(Event::Apply(unreadable("bad", "1")), "configmaps");
+    cache.take_now(Event::Apply(unreadable("bad", "1")));
     assert_eq!(left_out(), (None, None), "it stays as it was");
-    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    cache.take_now(Event::Apply(unreadable("worse", "3")));
     assert_eq!(left_out(), (None, Some("worse".into())));
-    cache.take(Event::Delete(unreadable("worse", "3")), "configmaps");
+    cache.take_now(Event::Delete(unreadable("worse", "3")));
     assert_eq!(left_out(), (None, None));
-    cache.take(Event::Apply(unreadable("worse", "3")), "configmaps");
+    cache.take_now(Event::Apply(unreadable("worse", "3")));
     list(&cache, vec![readable("good", "2")]);
     assert_eq!(left_out(), (None, None));
 }
