@@ -7,6 +7,8 @@
 //! as a whole, guarded the same way. (Server-side apply and strategic merge patches are not
 //! used: OCM's RBAC and its gRPC service know merge patches only.)
 
+mod approval;
+
 use std::fmt::Debug;
 
 use kube::{
@@ -17,6 +19,7 @@ use ocm_apimachinery::merge;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
+pub use self::approval::{approval, approve};
 use crate::{
     error::{Error, PATCH, PATCH_STATUS, Result, ResultExt as _, found},
     informer::ObjectKey,

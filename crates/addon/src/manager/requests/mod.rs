@@ -13,23 +13,13 @@ mod undecided;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    ByteString,
-    api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition},
-};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
+use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
+use kube::{Api, Client, ResourceExt as _};
 use ocm_api::{
-    addon::v1alpha1::ManagedClusterAddOn,
-    cluster::v1::ManagedCluster,
-    conditions::{csr::APPROVED, status},
-    reasons::csr::AUTO_APPROVED,
-    signers,
+    addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster, reasons::csr::AUTO_APPROVED, signers,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, ResultExt as _, write};
-use serde_json::{Value, json};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, write};
+use serde_json::Value;
 use tracing::{debug, info};
 
 use self::pending::Pending;
@@ -165,7 +155,7 @@ impl Controller for RequestController {
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Plan> {
         match observed.decision.as_ref().ok()? {
-            Decision::Approve => Some(Plan::Approve(approved(&observed.request))),
+            Decision::Approve => Some(Plan::Approve(write::approval(&observed.request, AUTO_APPROVED, MESSAGE))),
             Decision::Issue(certificate) => {
                 let mut new = CertificateSigningRequest::clone(&observed.request);
                 new.status.get_or_insert_default().certificate = Some(ByteString(certificate.clone()));
@@ -178,11 +168,7 @@ impl Controller for RequestController {
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         let (written, what) = match plan {
             None => return Ok(()),
-            Some(Plan::Approve(patch)) => {
-                let name = observed.request.name_any();
-                let written = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-                (Some(written.while_trying_to("approve", || write::describe(&*observed.request))?), "approved")
-            }
+            Some(Plan::Approve(patch)) => (Some(write::approve(&api, &observed.request, &patch).await?), "approved"),
             Some(Plan::Issue(new)) => (write::patch_status(&api, &*observed.request, &*new).await?, "issued"),
         };
         written.into_iter().for_each(|written| self.served.requests.record_write(written));
@@ -212,21 +198,4 @@ pub(crate) enum Plan {
 fn is_open(request: &CertificateSigningRequest) -> bool {
     let is_custom = request.spec.signer_name != signers::KUBE_API_SERVER_CLIENT;
     !approval::is_decided(request) || (is_custom && approval::is_unsigned(request))
-}
-
-/// A merge patch that adds condition Approved to the request as it was read, and to no other.
-fn approved(request: &CertificateSigningRequest) -> Value {
-    let mut conditions = request.status.clone().and_then(|status| status.conditions).unwrap_or_default();
-    conditions.push(CertificateSigningRequestCondition {
-        type_: APPROVED.into(),
-        status: status::TRUE.into(),
-        reason: Some(AUTO_APPROVED.into()),
-        message: Some(MESSAGE.into()),
-        ..CertificateSigningRequestCondition::default()
-    });
-    let meta = &request.metadata;
-    json!({
-        "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-        "status": {"conditions": conditions},
-    })
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use k8s_openapi::{api::certificates::v1::CertificateSigningRequest, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use ocm_api::{cluster::v1::ManagedCluster, conditions, labels};
+use ocm_api::{cluster::v1::ManagedCluster, labels};
+use ocm_runtime::write;
 use serde_json::json;
 
 use super::plan::{Plan, Rules, Verdict, plan};
@@ -77,22 +78,16 @@ impl Attempt<'_> {
         Ok(self.say(&format!("hubAcceptsClient already set for managed cluster {name}"))?)
     }
 
-    async fn approve(&mut self, csr: &ObjectMeta) -> Result<(), Failed> {
-        let name = csr.name.as_deref().unwrap_or_default();
+    async fn approve(&mut self, csr: &CertificateSigningRequest) -> Result<(), Failed> {
+        let name = csr.metadata.name.as_deref().unwrap_or_default();
         if self.context.global.dry_run {
             return Ok(self.say(&format!("CSR {name} would be approved"))?);
         }
         let header = &self.context.header;
-        let approved = json!({
-            "type": conditions::csr::APPROVED,
-            "status": conditions::status::TRUE,
-            "reason": format!("{}Approve", header.replace(' ', "")),
-            "message": format!("This CSR was approved by {header} accept"),
-        });
-        // A strategic merge adds the condition to the existing ones; the API server sets its times.
-        let patch = json!({ "metadata": unchanged(csr), "status": { "conditions": [approved] } });
+        let (reason, message) =
+            (format!("{}Approve", header.replace(' ', "")), format!("This CSR was approved by {header} accept"));
         Api::<CertificateSigningRequest>::all(self.hub.client.clone())
-            .patch_approval(name, &PatchParams::default(), &Patch::Strategic(patch))
+            .patch_approval(name, &PatchParams::default(), &Patch::Merge(write::approval(csr, &reason, &message)))
             .await
             .map_err(|error| self.failed(&format!("approve CSR {name}"), &error))?;
         Ok(self.say(&format!("CSR {name} approved"))?)

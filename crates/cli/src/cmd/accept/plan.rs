@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{api::certificates::v1::CertificateSigningRequest, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{annotations, cluster::v1::ManagedCluster, conditions};
 
 use super::csr::{Assessment, State, assess};
@@ -20,7 +20,7 @@ pub(super) struct Rules {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// The requests to approve, as they were read.
-    pub(super) approve: Vec<ObjectMeta>,
+    pub(super) approve: Vec<CertificateSigningRequest>,
     /// Names of requests that are approved already.
     pub(super) approved_before: Vec<String>,
     /// Requests that are not approved, and why.
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
 
 /// A request that may be approved.
 struct Candidate<'a> {
-    metadata: &'a ObjectMeta,
+    csr: &'a CertificateSigningRequest,
     name: String,
     requester: String,
     state: State,
@@ -65,9 +65,9 @@ pub(super) fn plan(cluster: &ManagedCluster, csrs: &[CertificateSigningRequest],
         plan.verdict = Verdict::SeveralRequesters(requesters);
         return plan;
     }
-    for Candidate { metadata, name, state, .. } in candidates {
+    for Candidate { csr, name, state, .. } in candidates {
         match state {
-            State::Pending => plan.approve.push(metadata.clone()),
+            State::Pending => plan.approve.push(csr.clone()),
             State::Approved => plan.approved_before.push(name),
             State::Denied => plan.skipped.push(format!("CSR {name} already denied")),
             State::Failed => plan.skipped.push(format!("CSR {name} could not be signed")),
@@ -108,7 +108,7 @@ fn candidates<'a>(
                 skipped.push(format!("CSR {name} with requester {requester} is not in the approve list"));
             }
             Assessment::Candidate { requester, state } => {
-                candidates.push(Candidate { metadata: &csr.metadata, name, requester, state });
+                candidates.push(Candidate { csr, name, requester, state });
             }
             Assessment::NotOurs => {}
             Assessment::Unfit(problem) => {
@@ -150,8 +150,8 @@ mod tests {
         ManagedCluster { status: Some(status), ..ManagedCluster::new("c1", spec) }
     }
 
-    fn names(csrs: &[ObjectMeta]) -> Vec<String> {
-        csrs.iter().map(|csr| csr.name.clone().unwrap()).collect()
+    fn names(csrs: &[CertificateSigningRequest]) -> Vec<String> {
+        csrs.iter().map(|csr| csr.metadata.name.clone().unwrap()).collect()
     }
 
     fn only(agent: &str) -> Rules {

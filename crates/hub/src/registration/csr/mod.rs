@@ -7,17 +7,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
-use ocm_api::{
-    conditions::{csr::APPROVED, status},
-    reasons::csr::AUTO_APPROVED,
-};
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _, write};
-use serde_json::{Value, json};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::{Api, ResourceExt as _};
+use ocm_api::reasons::csr::AUTO_APPROVED;
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, write};
+use serde_json::Value;
 use tracing::{debug, info};
 
 use crate::{
@@ -91,7 +85,7 @@ impl Controller for CsrController {
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
-        observed.may_renew.then(|| approval(&observed.request))
+        observed.may_renew.then(|| write::approval(&observed.request, AUTO_APPROVED, MESSAGE))
     }
 
     async fn apply(&self, observed: &Observed, plan: Option<Value>) -> Result<()> {
@@ -100,30 +94,10 @@ impl Controller for CsrController {
             return Ok(());
         };
         let api: Api<CertificateSigningRequest> = Api::all(self.hub.client.clone());
-        let name = observed.request.name_any();
-        let approved = api.patch_approval(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-        let noun = || write::describe(observed.request.as_ref());
-        self.requests.record_write(approved.while_trying_to("approve", noun)?);
+        self.requests.record_write(write::approve(&api, &observed.request, &patch).await?);
         info!(user = observed.request.spec.username, "approved the renewal of a certificate");
         Ok(())
     }
-}
-
-/// A merge patch that adds condition Approved to the request as it was read, and to no other.
-fn approval(request: &CertificateSigningRequest) -> Value {
-    let mut conditions = request.status.clone().and_then(|status| status.conditions).unwrap_or_default();
-    conditions.push(CertificateSigningRequestCondition {
-        type_: APPROVED.into(),
-        status: status::TRUE.into(),
-        reason: Some(AUTO_APPROVED.into()),
-        message: Some(MESSAGE.into()),
-        ..CertificateSigningRequestCondition::default()
-    });
-    let meta = &request.metadata;
-    json!({
-        "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-        "status": {"conditions": conditions},
-    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     ByteString,
-    api::certificates::v1::{CertificateSigningRequestSpec, CertificateSigningRequestStatus},
+    api::certificates::v1::{
+        CertificateSigningRequestCondition, CertificateSigningRequestSpec, CertificateSigningRequestStatus,
+    },
 };
 use ocm_api::{labels, signers};
 use ocm_runtime::pki::{PrivateKey, RequestError, Subject};
+use serde_json::json;
 
 use super::*;
 use crate::{
