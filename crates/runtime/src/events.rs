@@ -45,11 +45,11 @@ impl EventRecorder {
     ///
     /// # Errors
     /// [`crate::Error::Request`].
-    pub async fn record<K>(&self, namespace: &str, object: &K, happening: NewEvent) -> Result<()>
+    pub async fn record<K>(&self, namespace: &str, object: &K, new: NewEvent) -> Result<()>
     where
         K: Resource<DynamicType = ()>,
     {
-        let event = self.event(namespace, object, happening);
+        let event = self.event(namespace, object, new);
         write::create(&Api::namespaced(self.client.clone(), namespace), &event).await.map(|_| ())
     }
 
@@ -61,7 +61,7 @@ impl EventRecorder {
         &self,
         namespace: &str,
         object: &K,
-        happening: NewEvent,
+        new: NewEvent,
         action: &'static str,
         related: &R,
     ) -> Result<()>
@@ -69,14 +69,14 @@ impl EventRecorder {
         K: Resource<DynamicType = ()>,
         R: Resource<DynamicType = ()>,
     {
-        let event = self.event(namespace, object, happening);
+        let event = self.event(namespace, object, new);
         let resource_version = related.meta().resource_version.clone();
         let related = ObjectReference { resource_version, ..related.object_ref(&()) };
         let event = Event { action: Some(action.into()), related: Some(related), ..event };
         write::create(&Api::namespaced(self.client.clone(), namespace), &event).await.map(|_| ())
     }
 
-    fn event<K>(&self, namespace: &str, object: &K, happening: NewEvent) -> Event
+    fn event<K>(&self, namespace: &str, object: &K, new: NewEvent) -> Event
     where
         K: Resource<DynamicType = ()>,
     {
@@ -90,10 +90,10 @@ impl EventRecorder {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(now)),
-            action: Some(happening.reason.into()),
-            reason: Some(happening.reason.into()),
-            note: Some(happening.note),
-            type_: Some(happening.type_.into()),
+            action: Some(new.reason.into()),
+            reason: Some(new.reason.into()),
+            note: Some(new.note),
+            type_: Some(new.type_.into()),
             reporting_controller: Some(self.controller.into()),
             reporting_instance: Some(self.instance.clone()),
             regarding: Some(ObjectReference {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_whose_feature_is_not_built_stays_off_and_is_told() {
+    fn a_gate_whose_feature_is_not_built_stays_off_and_is_logged() {
         let gates = parse(&["Later=true"]).unwrap();
         assert!(!gates.enabled("Later"));
         assert_eq!(gates.not_built, ["Later"]);

@@ -1,7 +1,5 @@
-//! Who may read the metrics: the API server authenticates the bearer token and authorizes the request.
-//!
-//! A bearer token is checked by a `TokenReview`, and its user by a `SubjectAccessReview`. Client
-//! certificates are not asked for.
+//! Authorizes requests for metrics through the API server: a `TokenReview` authenticates the bearer token, and a
+//! `SubjectAccessReview` authorizes its user. Client certificates are not requested.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,14 +24,14 @@ use tracing::warn;
 
 use crate::error::{Error, Result, ResultExt as _, chain};
 
-/// How long an answer of the API server counts.
-const REMEMBERED: Duration = Duration::from_secs(10);
-/// How many answers are remembered.
+/// How long a verdict of the API server is cached.
+const CACHE_TTL: Duration = Duration::from_secs(10);
+/// How many verdicts are cached.
 const CAPACITY: usize = 1000;
 /// How many reviews run concurrently, so that clients cannot make this process flood the API server.
-const AT_ONCE: usize = 4;
-/// How long the API server has to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_CONCURRENT: usize = 4;
+/// How long the API server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a request is rejected, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,8 +49,8 @@ type Verdict = std::result::Result<(), Refusal>;
 /// Authenticates and authorizes requests through the API server.
 pub struct Access {
     client: Client,
-    turns: Semaphore,
-    remembered: Mutex<HashMap<Key, (Instant, Verdict)>>,
+    permits: Semaphore,
+    cache: Mutex<HashMap<Key, (Instant, Verdict)>>,
 }
 
 /// A path, and the token's hash: tokens themselves are not kept.
@@ -65,60 +63,61 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// Asks with `client`, whose identity needs `create` on tokenreviews.authentication.k8s.io and
+    /// Sends reviews with `client`, whose identity needs `create` on tokenreviews.authentication.k8s.io and
     /// subjectaccessreviews.authorization.k8s.io.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, turns: Semaphore::new(AT_ONCE), remembered: Mutex::default() }
+        Self { client, permits: Semaphore::new(MAX_CONCURRENT), cache: Mutex::default() }
     }
 
     /// Whether the bearer of `token` may `get` the non-resource URL `path`.
     pub(super) async fn check(&self, token: Option<&str>, path: &str) -> Verdict {
         let Some(token) = token.filter(|token| !token.is_empty()) else {
             return Err(Refusal::Unknown(format!(
-                "{path} is for those who show who they are: send the header Authorization: Bearer TOKEN, with the token \
-                 of an account that may get the non-resource URL {path}"
+                "{path} requires authentication: send the header Authorization: Bearer TOKEN, with the token of an account \
+                 that may get the non-resource URL {path}"
             )));
         };
         let key = (path.to_owned(), Sha256::digest(token).into());
-        if let Some(verdict) = self.recall(&key) {
+        if let Some(verdict) = self.cached(&key) {
             return verdict;
         }
-        let verdict = match timeout(PATIENCE, self.ask(token, path)).await {
+        let verdict = match timeout(TIMEOUT, self.review(token, path)).await {
             Ok(verdict) => verdict?,
             Err(_) => return Err(Refusal::Unknown("the API server did not answer in time, try again".into())),
         };
-        self.remember(key, verdict.clone());
+        self.insert(key, verdict.clone());
         verdict
     }
 
-    fn recall(&self, key: &Key) -> Option<Verdict> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.get(key).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, verdict)| verdict.clone())
+    fn cached(&self, key: &Key) -> Option<Verdict> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(key).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, verdict)| verdict.clone())
     }
 
-    fn remember(&self, key: Key, verdict: Verdict) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= CAPACITY {
-            remembered.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
+    fn insert(&self, key: Key, verdict: Verdict) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= CAPACITY {
+            cache.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
-        if remembered.len() < CAPACITY {
-            remembered.insert(key, (Instant::now(), verdict));
+        if cache.len() < CAPACITY {
+            cache.insert(key, (Instant::now(), verdict));
         }
     }
 
-    /// The API server's verdict; the outer error is that there was none.
-    async fn ask(&self, token: &str, path: &str) -> std::result::Result<Verdict, Refusal> {
+    /// The API server's verdict; the outer error means that there was none, and is not cached.
+    async fn review(&self, token: &str, path: &str) -> std::result::Result<Verdict, Refusal> {
         // Never closed, so this only waits.
-        let _turn = self.turns.acquire().await;
-        let user = self.review_token(token).await.map_err(|error| Refusal::Unknown(unasked(&error)))?;
+        let _permit = self.permits.acquire().await;
+        let user = self.review_token(token).await.map_err(|error| Refusal::Unknown(review_failed(&error)))?;
         let Some(user) = user else {
-            let told = "the API server does not know this token: it may have expired; get a new one, for example with \
-                        kubectl create token";
-            return Ok(Err(Refusal::Unknown(told.into())));
+            let message = "the API server does not know this token: it may have expired; get a new one, for example with \
+                           kubectl create token";
+            return Ok(Err(Refusal::Unknown(message.into())));
         };
         let name = user.username.clone().unwrap_or_default();
-        let allowed = self.review_access(user, path).await.map_err(|error| Refusal::Forbidden(unasked(&error)))?;
+        let allowed =
+            self.review_access(user, path).await.map_err(|error| Refusal::Forbidden(review_failed(&error)))?;
         Ok(if allowed { Ok(()) } else { Err(Refusal::Forbidden(forbidden(&name, path))) })
     }
 
@@ -158,15 +157,15 @@ fn forbidden(user: &str, path: &str) -> String {
 }
 
 /// The answer if the review itself failed; the details are for our own log.
-fn unasked(error: &Error) -> String {
-    warn!(error = %chain(error), "cannot ask the API server who may see the metrics");
+fn review_failed(error: &Error) -> String {
+    warn!(error = %chain(error), "cannot authorize requests for metrics");
     let advice = if error.is_denied() {
         "grant the account of this process create on tokenreviews.authentication.k8s.io and \
          subjectaccessreviews.authorization.k8s.io (see deploy/)"
     } else {
         "its log says why; try again"
     };
-    format!("this process cannot ask the API server who you are and what you may do: {advice}")
+    format!("this process cannot authenticate and authorize requests through the API server: {advice}")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The listener's certificate: made at the start, or read from files and reloaded when they change.
+//! The listener's certificate: generated at the start, or read from files and reloaded when they change.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,15 +20,15 @@ use crate::{
     pki::{self, SelfSignedError},
 };
 
-/// How long a certificate made here holds. No process lives that long, and nobody trusts it anyway.
+/// How long a generated certificate is valid. No process runs that long, and no client trusts it anyway.
 const YEARS: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
-/// Clocks differ: it holds from a day before it was made.
+/// It is valid from a day before it was generated, since clocks differ.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The file is not there or may not be read.
+    /// The file does not exist or may not be read.
     #[error("failed to read {}", path.display())]
     Read {
         /// The file.
@@ -37,10 +37,10 @@ pub enum CertificateError {
         #[source]
         source: std::io::Error,
     },
-    /// The file does not hold what it should.
+    /// The file does not contain what it should.
     #[error("failed to find a {what} in {}", path.display())]
     Parse {
-        /// What it should hold.
+        /// What it should contain.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum CertificateError {
         #[source]
         source: rustls::pki_types::pem::Error,
     },
-    /// The two do not belong together.
+    /// The certificate and the key do not match.
     #[error("failed to use the certificate of {} with the key of {}", certificate.display(), key.display())]
     Pair {
         /// The certificate's file.
@@ -59,20 +59,20 @@ pub enum CertificateError {
         #[source]
         source: rustls::Error,
     },
-    /// None could be made.
-    #[error("failed to make a certificate")]
+    /// No certificate could be generated.
+    #[error("failed to generate a certificate")]
     Make(#[from] SelfSignedError),
-    /// The one that was made cannot be used.
-    #[error("failed to use the certificate made here")]
+    /// The generated certificate cannot be used.
+    #[error("failed to use the generated certificate")]
     Made(#[source] rustls::Error),
 }
 
-/// Where the certificate comes from.
+/// The source of the certificate.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// It is made here, for this machine.
+    /// It is generated, for this machine.
     SelfSigned { host: String },
-    /// It is read.
+    /// It is read from files.
     Files { certificate: PathBuf, key: PathBuf },
 }
 
@@ -81,7 +81,7 @@ pub(super) enum Source {
 pub(super) struct Current {
     source: Source,
     shown: ArcSwap<CertifiedKey>,
-    /// What the files held when they were last looked at.
+    /// The content of the files when they were last read.
     read: Mutex<Option<Content>>,
 }
 
@@ -105,11 +105,11 @@ impl Current {
         matches!(self.source, Source::Files { .. })
     }
 
-    /// Takes up what the files hold now, if that is something else. What cannot be used is told, and
-    /// the certificate stays: a writer may be half done.
-    pub(super) fn look(&self) {
+    /// Uses what the files contain now, if they have changed. If that cannot be used, logs why and keeps the certificate: a
+    /// writer may be half done.
+    pub(super) fn reload(&self) {
         let Source::Files { certificate, key } = &self.source else { return };
-        match self.take_up(certificate, key) {
+        match self.reload_files(certificate, key) {
             Ok(false) => {}
             Ok(true) => info!(file = %certificate.display(), "reloaded the serving certificate"),
             Err(error) => {
@@ -118,14 +118,15 @@ impl Current {
         }
     }
 
-    fn take_up(&self, certificate: &Path, key: &Path) -> Result<bool, CertificateError> {
+    /// Returns whether the certificate has changed.
+    fn reload_files(&self, certificate: &Path, key: &Path) -> Result<bool, CertificateError> {
         let now = [read(certificate)?, read(key)?];
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref() == Some(&now) {
             return Ok(false);
         }
         let parsed = parse(certificate, key, &now);
-        // What cannot be used is not looked at again until it changes.
+        // Files that cannot be used are not parsed again until they change.
         *known = Some(now);
         self.shown.store(Arc::new(parsed?));
         Ok(true)
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_made_here_holds_from_before_now_and_for_years() {
+    fn a_generated_certificate_is_valid_from_before_now_and_for_years() {
         let now: Timestamp = "2028-02-29T00:30:00Z".parse().unwrap();
         let current = Current::new(Source::SelfSigned { host: "not a host name".into() }, now).unwrap();
         let der =
@@ -210,22 +211,22 @@ mod tests {
     }
 
     #[test]
-    fn files_that_change_are_taken_up_once_both_fit() {
+    fn files_that_change_are_reloaded_once_they_match() {
         let folder = Folder::new("certificate-changes");
         folder.write_pair();
         let current = Current::new(folder.source(), Timestamp::UNIX_EPOCH).unwrap();
         let first = shown(&current);
-        current.look();
+        current.reload();
         assert_eq!(shown(&current), first);
 
         let key = std::fs::read(folder.0.join("tls.key")).unwrap();
         folder.write_pair();
         let new_key = std::fs::read(folder.0.join("tls.key")).unwrap();
         std::fs::write(folder.0.join("tls.key"), key).unwrap();
-        current.look();
+        current.reload();
         assert_eq!(shown(&current), first, "the key is still the old one");
         std::fs::write(folder.0.join("tls.key"), new_key).unwrap();
-        current.look();
+        current.reload();
         assert_ne!(shown(&current), first);
     }
 

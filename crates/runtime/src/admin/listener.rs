@@ -1,5 +1,5 @@
-//! Accepting connections, and serving a router on each. Who stalls, at whatever step, is in nobody's way: each connection
-//! has a task of its own, limits of time, and a place among so many.
+//! Accepts connections, and serves a router on each. A client that stalls, at any step, delays no other: each connection has
+//! its own task and time limits, and their number is limited.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -29,18 +29,18 @@ use crate::context::Context;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long the head of a request may take to come, from the moment the connection is there or the last answer is sent.
+/// How long the head of a request may take to arrive, after the connection was accepted or the last response was sent.
 const HEAD: Duration = Duration::from_secs(32);
 /// How long a request may take, its body included.
 const REQUEST: Duration = Duration::from_secs(60);
-/// How many connections there are at a time; who comes then waits in the kernel's queue.
-const PLACES: usize = 1024;
+/// How many connections are served at a time. Further ones wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 1024;
 /// How long requests in progress have to be finished when the context ends.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often the certificate's files are looked at.
-const LOOK: Duration = Duration::from_secs(10);
-/// The wait after the machine could not give us a connection.
-const PAUSE: Duration = Duration::from_millis(500);
+/// How often the certificate's files are read.
+const RELOAD_PERIOD: Duration = Duration::from_secs(10);
+/// The wait after a connection could not be accepted.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Serves `router` on the connections that come to `tcp`, until the context ends.
 pub(super) fn serve(context: &Context, tcp: TcpListener, tls: Option<&Tls>, router: Router) {
@@ -50,8 +50,8 @@ pub(super) fn serve(context: &Context, tcp: TcpListener, tls: Option<&Tls>, rout
     if let Some(certificate) = tls.map(|tls| tls.certificate.clone()).filter(|certificate| certificate.may_change()) {
         context.spawn(async move {
             loop {
-                sleep(LOOK).await;
-                certificate.look();
+                sleep(RELOAD_PERIOD).await;
+                certificate.reload();
             }
         });
     }
@@ -66,39 +66,39 @@ struct Server {
 
 impl Server {
     async fn accept(self, tcp: TcpListener) {
-        let places = Arc::new(Semaphore::new(PLACES));
-        while let Ok(place) = places.clone().acquire_owned().await {
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        while let Ok(permit) = permits.clone().acquire_owned().await {
             let (stream, peer) = match tcp.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     warn!(%error, "cannot accept a connection, trying again");
-                    sleep(PAUSE).await;
+                    sleep(RETRY_DELAY).await;
                     continue;
                 }
             };
             let server = self.clone();
             self.context.spawn_to_completion(async move {
-                server.connected(stream, peer).await;
-                drop(place);
+                server.serve_peer(stream, peer).await;
+                drop(permit);
             });
         }
     }
 
-    async fn connected(&self, stream: TcpStream, peer: SocketAddr) {
-        let Some(acceptor) = &self.acceptor else { return self.converse(stream).await };
-        let shaken = tokio::select! {
-            shaken = timeout(HANDSHAKE, acceptor.accept(stream)) => shaken,
+    async fn serve_peer(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(acceptor) = &self.acceptor else { return self.serve_connection(stream).await };
+        let handshake = tokio::select! {
+            handshake = timeout(HANDSHAKE, acceptor.accept(stream)) => handshake,
             () = self.context.ended() => return,
         };
-        match shaken {
-            Ok(Ok(stream)) => self.converse(stream).await,
+        match handshake {
+            Ok(Ok(stream)) => self.serve_connection(stream).await,
             Ok(Err(error)) => debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => debug!(%peer, "a TLS handshake took too long"),
         }
     }
 
-    /// Answers what comes over a connection, until either side has had enough.
-    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    /// Answers the requests of a connection until either side closes it.
+    async fn serve_connection(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let router = self.router.clone().layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST));
         let service = router.map_request(|request: Request<Incoming>| request.map(Body::new));
         let mut builder = http1::Builder::new();
@@ -115,7 +115,7 @@ impl Server {
             }
         };
         if let Err(error) = served {
-            debug!(%error, "a connection was broken off");
+            debug!(%error, "a connection was aborted");
         }
     }
 }
@@ -130,39 +130,39 @@ mod tests {
 
     use super::*;
 
-    /// What a server says to somebody who sends this and then nothing, and after how long it closes the connection.
-    async fn said(sent: &str) -> (String, Duration) {
+    /// The response to a client that sends this and then nothing, and after how long the server closes the connection.
+    async fn response_to(sent: &str) -> (String, Duration) {
         let router = Router::new().route("/", post(|body: String| async move { body }));
         let server = Server { context: Context::new(), acceptor: None, router };
         let (mut ours, theirs) = tokio::io::duplex(4096);
-        let served = tokio::spawn(async move { server.converse(theirs).await });
+        let served = tokio::spawn(async move { server.serve_connection(theirs).await });
         ours.write_all(sent.as_bytes()).await.unwrap();
-        let (start, mut said) = (Instant::now(), String::new());
-        ours.read_to_string(&mut said).await.unwrap();
+        let (start, mut response) = (Instant::now(), String::new());
+        ours.read_to_string(&mut response).await.unwrap();
         served.await.unwrap();
-        (said, start.elapsed())
+        (response, start.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_that_ask_nothing_or_half_a_question_are_closed() {
+    async fn connections_without_a_complete_request_are_closed() {
         for sent in ["", "POST / HTTP/1.1\r\nhost:"] {
-            let (said, after) = said(sent).await;
-            assert!(!said.contains("200"), "{said}");
+            let (response, after) = response_to(sent).await;
+            assert!(!response.contains("200"), "{response}");
             assert!(after <= HEAD + Duration::from_secs(1), "{sent:?} is closed after {after:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_that_ask_no_more_are_closed() {
-        let (said, after) = said("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi").await;
-        assert!(said.starts_with("HTTP/1.1 200") && said.ends_with("hi"), "{said}");
+    async fn idle_connections_are_closed() {
+        let (response, after) = response_to("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi").await;
+        assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("hi"), "{response}");
         assert!(after <= HEAD + Duration::from_secs(1), "{after:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_whose_body_does_not_come_is_refused() {
-        let (said, after) = said("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nh").await;
-        assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+    async fn a_request_whose_body_does_not_arrive_is_refused() {
+        let (response, after) = response_to("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nh").await;
+        assert!(response.starts_with("HTTP/1.1 408"), "{response}");
         assert!(after <= REQUEST + HEAD + Duration::from_secs(1), "{after:?}");
     }
 }

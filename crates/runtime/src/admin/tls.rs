@@ -1,4 +1,4 @@
-//! How the listener speaks TLS: versions, cipher suites, certificate.
+//! The TLS configuration of the listener: versions, cipher suites, certificate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,22 +12,22 @@ use tracing::warn;
 use super::certificate::{CertificateError, Current, Source};
 use crate::Clock;
 
-/// What was asked for, as on a command line.
+/// TLS options, as on a command line.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
     /// A file with the certificate, and those that it was issued by, in PEM.
     pub cert_file: Option<PathBuf>,
     /// The file with its private key, in PEM.
     pub key_file: Option<PathBuf>,
-    /// The oldest version to speak, such as `VersionTLS12` or `TLSv1.2`; empty for 1.2.
+    /// The oldest version to accept, such as `VersionTLS12` or `TLSv1.2`; empty for 1.2.
     pub min_version: String,
-    /// The cipher suites of TLS 1.2, by their IANA names; empty for all that are good.
+    /// The cipher suites of TLS 1.2, by their IANA names; empty for all that are supported.
     pub cipher_suites: Vec<String>,
-    /// A name of this machine, for the certificate that is made when none is given.
+    /// A name of this machine, for the certificate that is generated if none is given.
     pub host: String,
 }
 
-/// Why TLS cannot be spoken as asked.
+/// Why the options cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A certificate without its key, or the other way round.
@@ -36,10 +36,10 @@ pub enum TlsError {
         /// The flag that was not given.
         missing: &'static str,
     },
-    /// There is no such version.
+    /// The version does not exist.
     #[error("unknown TLS version {0:?}: it is one of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")]
     Version(String),
-    /// There is no such cipher suite.
+    /// The cipher suite does not exist.
     #[error("unknown cipher suite {name:?}: {known}")]
     Suite {
         /// The name as given.
@@ -47,7 +47,7 @@ pub enum TlsError {
         /// The names that can be used.
         known: String,
     },
-    /// Nothing is left to speak.
+    /// No cipher suite is left.
     #[error("none of the requested cipher suites is supported: {0}")]
     NoSuite(String),
     /// The certificate cannot be used.
@@ -58,7 +58,7 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
-/// How the listener speaks TLS.
+/// The TLS configuration of a listener.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub(super) config: Arc<ServerConfig>,
@@ -66,7 +66,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads what was asked for, and the certificate. `clock` dates one that is made here.
+    /// Checks the options and reads the certificate. `clock` dates a generated one.
     ///
     /// # Errors
     /// [`TlsError`].
@@ -97,20 +97,20 @@ type Versions = &'static [&'static SupportedProtocolVersion];
 const FROM_12: Versions = &[&TLS12, &TLS13];
 const FROM_13: Versions = &[&TLS13];
 
-/// TLS 1.0 and 1.1 are not spoken: who asks for them gets 1.2, which is what all clients speak.
+/// TLS 1.0 and 1.1 are not supported: if they are requested, 1.2 is used, which all clients support.
 fn versions(oldest: &str) -> Result<Versions, TlsError> {
     match oldest {
         "" | "VersionTLS12" | "TLSv1.2" => Ok(FROM_12),
         "VersionTLS13" | "TLSv1.3" => Ok(FROM_13),
         "VersionTLS10" | "VersionTLS11" | "TLSv1.0" | "TLSv1.1" => {
-            warn!(asked = oldest, "versions before TLS 1.2 are not spoken, the oldest is TLS 1.2");
+            warn!(asked = oldest, "versions before TLS 1.2 are not supported, using TLS 1.2 and newer");
             Ok(FROM_12)
         }
         other => Err(TlsError::Version(other.into())),
     }
 }
 
-/// Suites of TLS 1.2 that Go knows, and that are too weak to be spoken here.
+/// Suites of TLS 1.2 that Go knows, and that are too weak to be supported here.
 const WEAK: &[&str] = &[
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
@@ -130,18 +130,18 @@ const WEAK: &[&str] = &[
     "TLS_RSA_WITH_RC4_128_SHA",
 ];
 
-/// As in Go, the list is about TLS 1.2: the suites of TLS 1.3 are always spoken.
+/// As in Go, the list is for TLS 1.2: the suites of TLS 1.3 are always enabled.
 fn cipher_suites(asked: &[String], provider: &CryptoProvider) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let all = &provider.cipher_suites;
     if asked.is_empty() {
         return Ok(all.clone());
     }
     let mut chosen: Vec<_> = all.iter().filter(|suite| suite.tls13().is_some()).copied().collect();
-    let mut understood = false;
+    let mut is_any_known = false;
     for name in asked.iter().map(|name| name.trim()) {
         match all.iter().find(|suite| is_called(**suite, name)) {
             Some(suite) => {
-                understood = true;
+                is_any_known = true;
                 if !chosen.contains(suite) {
                     chosen.push(*suite);
                 }
@@ -150,7 +150,7 @@ fn cipher_suites(asked: &[String], provider: &CryptoProvider) -> Result<Vec<Supp
             None => return Err(TlsError::Suite { name: name.into(), known: known(all) }),
         }
     }
-    if understood { Ok(chosen) } else { Err(TlsError::NoSuite(known(all))) }
+    if is_any_known { Ok(chosen) } else { Err(TlsError::NoSuite(known(all))) }
 }
 
 fn known(all: &[SupportedCipherSuite]) -> String {
@@ -199,8 +199,8 @@ mod tests {
         let good = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
         assert_eq!(suites(&["TLS_RSA_WITH_AES_128_CBC_SHA", good]).unwrap(), [good]);
         assert!(matches!(suites(&["TLS_RSA_WITH_AES_128_CBC_SHA"]), Err(TlsError::NoSuite(_))));
-        let told = suites(&["TLS_MADE_UP"]).unwrap_err().to_string();
-        assert!(told.contains("TLS_MADE_UP") && told.contains(good), "{told}");
+        let error = suites(&["TLS_MADE_UP"]).unwrap_err().to_string();
+        assert!(error.contains("TLS_MADE_UP") && error.contains(good), "{error}");
     }
 
     #[test]
@@ -214,14 +214,14 @@ mod tests {
     #[test]
     fn half_a_key_pair_is_refused_with_the_flag_that_is_missing() {
         let file = Some(PathBuf::from("/some/file"));
-        let told = tls(&TlsOptions { cert_file: file.clone(), ..TlsOptions::default() }).unwrap_err().to_string();
-        assert!(told.contains("--tls-private-key-file"), "{told}");
-        let told = tls(&TlsOptions { key_file: file, ..TlsOptions::default() }).unwrap_err().to_string();
-        assert!(told.contains("--tls-cert-file"), "{told}");
+        let error = tls(&TlsOptions { cert_file: file.clone(), ..TlsOptions::default() }).unwrap_err().to_string();
+        assert!(error.contains("--tls-private-key-file"), "{error}");
+        let error = tls(&TlsOptions { key_file: file, ..TlsOptions::default() }).unwrap_err().to_string();
+        assert!(error.contains("--tls-cert-file"), "{error}");
     }
 
     #[test]
-    fn nothing_asked_for_is_fine() {
+    fn no_option_is_required() {
         assert!(tls(&TlsOptions::default()).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps a cache up to date by a list and a watch, over failures, silent servers and gaps in the watch.
+//! Keeps a cache up to date by a list and a watch, over failures, servers that send nothing, and gaps in the watch.
 
 use std::{pin::pin, time::Duration};
 

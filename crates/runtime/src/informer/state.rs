@@ -210,7 +210,7 @@ impl<K: Watchable> State<K> {
         }
     }
 
-    /// What the list has brought takes the place of what was known, and the difference is told.
+    /// Replaces what was known by what the list has brought, and reports the difference to subscribers.
     fn end_list(&mut self) {
         let Some(mut listing) = self.listing.take() else { return };
         self.watching = true;

@@ -19,7 +19,7 @@ fn config_map(name: &str, version: &str) -> ConfigMap {
     object
 }
 
-/// A cache and a record of what a subscriber is told.
+/// A cache and a record of what a subscriber sees.
 fn watched() -> (Cache<ConfigMap>, Arc<Mutex<Vec<String>>>) {
     let cache = Cache::default();
     (cache.clone(), record(&cache))

@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 use super::{
     Lock,
     health::RenewalCheck,
-    lock::{LeaseLock, Turn},
+    lock::{Attempt, LeaseLock},
     record::Record,
     settings::{JITTER, Settings},
 };
@@ -22,7 +22,7 @@ use crate::{Change, Context, Informers, error::chain, informer::WatchFilter};
 /// How long the work has to finish when the process is asked to end: pods are killed after half a minute.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a process that ends tries to release the lease.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One candidate for one lease.
 pub(super) struct Candidate {
@@ -32,8 +32,8 @@ pub(super) struct Candidate {
     settings: Settings,
     lease: LeaseLock,
     renewals: RenewalCheck,
-    /// Who was last said to lead.
-    told: Option<String>,
+    /// The leader that was last logged.
+    logged: Option<String>,
 }
 
 /// Why leading came to an end.
@@ -44,7 +44,7 @@ enum Over<T> {
     NotRenewed,
     /// Somebody else holds the lease.
     Taken(String),
-    /// The work ended; with nothing when it was broken off.
+    /// The work ended; `None` if it was aborted.
     Finished(Option<T>),
 }
 
@@ -52,7 +52,7 @@ impl Candidate {
     pub(super) fn new(context: Context, client: Client, lock: Lock, settings: Settings) -> Self {
         let lease = LeaseLock::new(client.clone(), lock.clone(), settings, context.clock().clone());
         let renewals = RenewalCheck::new(&context, &lock.name, settings);
-        Self { context, client, lock, settings, lease, renewals, told: None }
+        Self { context, client, lock, settings, lease, renewals, logged: None }
     }
 
     pub(super) async fn run<W, F, E>(mut self, work: W) -> Result<(), E>
@@ -61,7 +61,7 @@ impl Candidate {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Send + 'static,
     {
-        while self.wins().await {
+        while self.acquire().await {
             if let ControlFlow::Break(outcome) = self.term(&work).await {
                 return outcome;
             }
@@ -69,52 +69,52 @@ impl Candidate {
         Ok(())
     }
 
-    /// Waits until the lease is ours. Says whether it is, or the process is to end instead.
-    async fn wins(&mut self) -> bool {
+    /// Waits until the lease is acquired. Returns `false` if the process is to end instead.
+    async fn acquire(&mut self) -> bool {
         let context = self.context.clone();
         let mut watch = None;
         loop {
             tokio::select! {
                 biased;
-                () = context.ended() => return self.gives_up().await,
-                won = self.tries() => if won { return true },
+                () = context.ended() => return self.give_up().await,
+                acquired = self.try_acquire() => if acquired { return true },
             }
             let watch = watch.get_or_insert_with(|| LeaseWatch::new(&context, &self.client, &self.lock));
-            // As client-go does it, so not by `Backoff`: candidates that ask less and less often would take over late.
+            // As in client-go, so without `Backoff`: candidates that ask less and less often would take over late.
             let pause = self.settings.retry_period().mul_f64(rand::random_range(1.0..=1.0 + JITTER));
             tokio::select! {
-                () = context.ended() => return self.gives_up().await,
+                () = context.ended() => return self.give_up().await,
                 () = watch.freed() => {}
                 () = sleep(pause) => {}
             }
         }
     }
 
-    /// Ends without having won. A try whose answer has not come may have won all the same.
-    async fn gives_up(&mut self) -> bool {
+    /// Ends without the lease. An attempt whose response was not received may have acquired it.
+    async fn give_up(&mut self) -> bool {
         self.release().await;
         false
     }
 
-    async fn tries(&mut self) -> bool {
-        match timeout(self.settings.patience(), self.lease.turn()).await {
-            Ok(Ok(Turn::Held)) => return true,
-            Ok(Ok(Turn::HeldBy(holder))) => self.tell(holder),
+    async fn try_acquire(&mut self) -> bool {
+        match timeout(self.settings.request_timeout(), self.lease.acquire_or_renew()).await {
+            Ok(Ok(Attempt::Held)) => return true,
+            Ok(Ok(Attempt::HeldBy(holder))) => self.log_holder(holder),
             Ok(Err(error)) if error.is_conflict() => {}
-            Ok(Err(error)) => warn!(error = %chain(&error), "cannot ask for leadership, retrying"),
-            Err(_) => warn!("the API server does not answer, cannot ask for leadership, retrying"),
+            Ok(Err(error)) => warn!(error = %chain(&error), "cannot acquire the lease, retrying"),
+            Err(_) => warn!("the API server does not answer, cannot acquire the lease, retrying"),
         }
         false
     }
 
-    fn tell(&mut self, holder: String) {
-        if self.told.as_ref() != Some(&holder) {
+    fn log_holder(&mut self, holder: String) {
+        if self.logged.as_ref() != Some(&holder) {
             info!(holder, "another process leads, waiting");
-            self.told = Some(holder);
+            self.logged = Some(holder);
         }
     }
 
-    /// Leads. Breaks with the work's outcome when it is over for good.
+    /// Leads. Breaks with the work's outcome if this candidate is not to lead again.
     async fn term<W, F, E>(&mut self, work: &W) -> ControlFlow<Result<(), E>>
     where
         W: Fn(Context) -> F,
@@ -122,8 +122,8 @@ impl Candidate {
         E: Send + 'static,
     {
         info!(identity = self.lock.identity, "leading");
-        self.told = None;
-        self.show();
+        self.logged = None;
+        self.report_renewal();
         let term = self.context.child();
         let mut outcome = start(&term, work(term.clone()));
         let context = self.context.clone();
@@ -131,11 +131,11 @@ impl Candidate {
             biased;
             finished = &mut outcome => Over::Finished(finished.ok()),
             () = context.ended() => Over::Asked,
-            over = self.keep() => over,
+            over = self.renew() => over,
         };
         let finished = self.end(&term, &over).await;
         match over {
-            Over::Finished(None) => error!("the work of the leader was broken off"),
+            Over::Finished(None) => error!("the work of the leader was aborted"),
             Over::Finished(Some(outcome)) => return self.leave(finished, outcome).await,
             Over::Asked => return self.leave(finished, outcome.try_recv().unwrap_or(Ok(()))).await,
             Over::NotRenewed | Over::Taken(_) => {}
@@ -147,25 +147,25 @@ impl Candidate {
         }
     }
 
-    /// Renews the lease as long as that works.
-    async fn keep<T>(&mut self) -> Over<T> {
+    /// Renews the lease until that fails. Returns why leading ends.
+    async fn renew<T>(&mut self) -> Over<T> {
         loop {
             let deadline = self.lease.leads_until();
             sleep_until(deadline.min(Instant::now() + self.settings.retry_period())).await;
             if Instant::now() >= deadline {
                 return Over::NotRenewed;
             }
-            let limit = deadline.min(Instant::now() + self.settings.patience());
-            match timeout_at(limit, self.lease.turn()).await {
-                Ok(Ok(Turn::Held)) => self.show(),
-                Ok(Ok(Turn::HeldBy(holder))) => return Over::Taken(holder),
+            let limit = deadline.min(Instant::now() + self.settings.request_timeout());
+            match timeout_at(limit, self.lease.acquire_or_renew()).await {
+                Ok(Ok(Attempt::Held)) => self.report_renewal(),
+                Ok(Ok(Attempt::HeldBy(holder))) => return Over::Taken(holder),
                 Ok(Err(error)) => warn!(error = %chain(&error), "cannot renew the lease, retrying"),
                 Err(_) => warn!("the API server does not answer, cannot renew the lease, retrying"),
             }
         }
     }
 
-    /// Ends the work. Says whether all of it was finished in time.
+    /// Ends the work. Returns whether all of it was finished in time.
     async fn end<T>(&self, term: &Context, over: &Over<T>) -> bool {
         let limit = match over {
             Over::Taken(holder) => {
@@ -181,14 +181,14 @@ impl Candidate {
         };
         let finished = term.stop_by(limit).await;
         if !finished {
-            warn!("not everything was finished before the lease could be somebody else's, broke it off");
+            warn!("not everything was finished before another process could acquire the lease, aborted the rest");
         }
         self.renewals.set(None);
         finished
     }
 
-    /// Makes place for another leader. What was broken off may still arrive at the API server; then the
-    /// lease is left to run out.
+    /// Releases the lease, unless work was aborted: its last writes may still arrive at the API server, so the lease is left
+    /// to run out.
     async fn leave<E>(&mut self, finished: bool, outcome: Result<(), E>) -> ControlFlow<Result<(), E>> {
         if finished {
             self.release().await;
@@ -197,7 +197,7 @@ impl Candidate {
     }
 
     async fn release(&mut self) {
-        match timeout(RELEASE_PATIENCE, self.lease.release()).await {
+        match timeout(RELEASE_TIMEOUT, self.lease.release()).await {
             Ok(Ok(true)) => info!("released the lease"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => warn!(error = %chain(&error), "cannot release the lease, it will run out"),
@@ -205,16 +205,16 @@ impl Candidate {
         }
     }
 
-    fn show(&self) {
+    fn report_renewal(&self) {
         let renewed = self.lease.leads_until() - self.settings.renew_deadline();
         self.renewals.set(Some(renewed));
     }
 }
 
-/// Runs the work as a task of its context, which can be broken off with it.
+/// Runs the work as a task of its context, which aborts it when that is aborted.
 fn start<T: Send + 'static>(term: &Context, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
-    let (tell, outcome) = oneshot::channel();
-    term.spawn_to_completion(async move { _ = tell.send(work.await) });
+    let (sender, outcome) = oneshot::channel();
+    term.spawn_to_completion(async move { _ = sender.send(work.await) });
     outcome
 }
 

@@ -1,4 +1,4 @@
-//! Who may lead, as a state machine without clock and network.
+//! Decides who may lead: a state machine without clock and network.
 //!
 //! It is client-go's protocol. A lease is free when nobody holds it, or when its record has not
 //! changed for as long as it says that it lasts, by the observer's own clock: the times inside are
@@ -14,22 +14,22 @@ use super::{
     settings::Settings,
 };
 
-/// A moment by a clock of one's own that only goes forward, as the time since anything.
+/// A moment by the candidate's own monotonic clock, as the time since an arbitrary start.
 pub(super) type Moment = Duration;
 
-/// What a released lease lasts, for those who look at its duration only.
+/// The duration of a released lease, for candidates that check only the duration.
 const RELEASED: Duration = Duration::from_secs(1);
 
 /// What to do about a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// There is none: create it with this record.
+    /// It does not exist: create it with this record.
     Create(Record),
     /// It is ours, or free: write this record into it.
     Update(Record),
     /// Somebody else holds it.
     Wait {
-        /// Who.
+        /// Its identity.
         holder: String,
     },
 }
@@ -41,7 +41,7 @@ pub(super) struct Election {
     settings: Settings,
     /// The record as last seen, and when it was first seen like this.
     observed: Option<(Record, Moment)>,
-    /// When the last write that made us the holder was sent; none while we do not lead.
+    /// When the last write that made us the holder was sent; `None` while we do not lead.
     renewed: Option<Moment>,
 }
 
@@ -70,14 +70,14 @@ impl Election {
         Decision::Update(Record { transitions: found.transitions.saturating_add(1), ..self.record(time) })
     }
 
-    /// What a leader writes to stay one, without reading first.
+    /// The record with which a leader renews, without reading the lease first.
     #[must_use]
     pub(super) fn renewal(&self, time: Timestamp) -> Option<Record> {
         let (record, _) = self.observed.as_ref().filter(|_| self.renewed.is_some())?;
         Some(self.renewal_of(record, time))
     }
 
-    /// What a leader writes to make place, whose last record this is.
+    /// The record with which a leader releases the lease, after it has read this one.
     #[must_use]
     pub(super) fn release(&self, last: &Record, time: Timestamp) -> Option<Record> {
         let time = Some(micros(time));

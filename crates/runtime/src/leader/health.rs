@@ -1,4 +1,4 @@
-//! The check of `/healthz`: a leader that does not notice that it should have stopped.
+//! The check of `/healthz`: fails if a leader goes on after its lease has run out.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,15 +10,15 @@ use tokio::time::Instant;
 use super::settings::Settings;
 use crate::Context;
 
-/// How much longer than the lease lasts a leader may be stuck, as client-go's users have it.
+/// How much longer than the lease duration a leader may take to renew, as in the programs that use client-go.
 const TOLERANCE: Duration = Duration::from_secs(20);
 
-/// What is told to those who watch a candidate: health and metrics.
+/// Reports the renewals of a candidate to its health check and its metrics.
 #[derive(Clone, Debug)]
 pub(super) struct RenewalCheck {
     context: Context,
     lock: String,
-    /// When the last renewal was sent; none while it does not lead.
+    /// When the last renewal was sent; `None` while it does not lead.
     renewed: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -42,12 +42,12 @@ impl RenewalCheck {
 }
 
 fn renewed_in_time(lock: &str, renewed: Option<Instant>, limit: Duration) -> Result<(), String> {
-    let silent = renewed.map(|renewed| renewed.elapsed());
-    match silent.filter(|silent| *silent > limit) {
+    let age = renewed.map(|renewed| renewed.elapsed());
+    match age.filter(|age| *age > limit) {
         None => Ok(()),
-        Some(silent) => Err(format!(
+        Some(age) => Err(format!(
             "the lease {lock} was last renewed {} s ago, and what runs under it has not ended: restart this process",
-            silent.as_secs()
+            age.as_secs()
         )),
     }
 }
@@ -67,6 +67,6 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(!healthy());
         check.set(None);
-        assert!(healthy(), "who does not lead has nothing to renew");
+        assert!(healthy(), "a process that does not lead has nothing to renew");
     }
 }

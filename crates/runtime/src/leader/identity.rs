@@ -1,4 +1,4 @@
-//! How a candidate is called in a lease.
+//! The identity of a candidate in a lease.
 
 /// `<host>_<uuid>`, as client-go's users write it: two processes of one host are two candidates.
 #[must_use]

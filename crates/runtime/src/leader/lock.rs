@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{Clock, error::Result, write};
 
-/// What a try to get or to renew the lease came to.
+/// The result of an attempt to acquire or to renew the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Attempt {
     /// We hold it.
     Held,
     /// Somebody else does.
@@ -30,7 +30,7 @@ pub(super) struct LeaseLock {
     election: Election,
     /// The lease as we last wrote it.
     written: Option<Lease>,
-    /// From when moments count.
+    /// The time from which moments count.
     start: Instant,
 }
 
@@ -46,25 +46,25 @@ impl LeaseLock {
         }
     }
 
-    /// Gets or renews the lease.
-    pub(super) async fn turn(&mut self) -> Result<Turn> {
+    /// Tries to acquire or to renew the lease.
+    pub(super) async fn acquire_or_renew(&mut self) -> Result<Attempt> {
         if let (Some(record), Some(lease)) = (self.election.renewal(self.time()), self.written.clone()) {
-            // Whatever is wrong with it, reading tells what to do next.
+            // After any error, reading the lease shows what to do next.
             if self.update(lease, record).await.is_ok() {
-                return Ok(Turn::Held);
+                return Ok(Attempt::Held);
             }
         }
         let found = write::get(&self.api, &self.lock.name).await?;
         let decision = self.election.decide(found.as_ref().map(Record::of), self.now(), self.time());
         match decision {
-            Decision::Wait { holder } => return Ok(Turn::HeldBy(holder)),
+            Decision::Wait { holder } => return Ok(Attempt::HeldBy(holder)),
             Decision::Create(record) => self.create(record).await?,
             Decision::Update(record) => self.update(found.unwrap_or_default(), record).await?,
         }
-        Ok(Turn::Held)
+        Ok(Attempt::Held)
     }
 
-    /// Gives the lease back, if it is ours.
+    /// Releases the lease, if we hold it.
     pub(super) async fn release(&mut self) -> Result<bool> {
         self.resign();
         let Some(lease) = write::get(&self.api, &self.lock.name).await? else { return Ok(false) };
@@ -74,7 +74,7 @@ impl LeaseLock {
         }
     }
 
-    /// Takes in that we do not lead any more.
+    /// Records that we do not lead any more.
     pub(super) fn resign(&mut self) {
         self.election.resign();
         self.written = None;

@@ -1,4 +1,4 @@
-//! Leader election: of many replicas, one works.
+//! Leader election: one of several replicas is active.
 //!
 //! [`lead`] is a candidate for a `Lease` by client-go's protocol, so that the replicas may be written
 //! in Go as well. While it holds the lease it runs the work it was given, in a [`Context`] of its own;
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! All times count from the moment the last successful renewal was *sent*, which is before anybody
-//! else saw it. When another holder shows up, the work is ended without being finished. When the
-//! process is asked to end, the lease is released after the work has ended, and another candidate,
-//! who watches the lease, takes it at once.
+//! else saw it. When another process holds the lease, the work is aborted. When the process is asked to
+//! end, the lease is released after the work has ended, and another candidate, which watches the lease,
+//! acquires it at once.
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -48,14 +48,14 @@ pub use self::{
 };
 use crate::Context;
 
-/// Which lease to hold, and as whom.
+/// The lease, and the identity of the candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     /// The lease's namespace.
     pub namespace: String,
     /// The lease's name.
     pub name: String,
-    /// Who the candidate is, see [`identity`].
+    /// The identity of the candidate, see [`identity`].
     pub identity: String,
 }
 

@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn leadership_goes_from_one_to_the_other_when_the_first_is_silent() {
+fn leadership_goes_from_one_to_the_other_when_the_first_stops_renewing() {
     let mut world = World::new();
     for _ in 0..4 {
         world.step(&Step::Act(0));

@@ -8,14 +8,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 
-/// What a lease says about its holder.
+/// The holder of a lease, and its times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Who holds it; empty for nobody.
+    /// The holder's identity; empty if nobody holds it.
     pub(super) holder: String,
     /// How long it holds after it was renewed.
     pub(super) lasts: Duration,
-    /// Since when the holder has it. Only for people.
+    /// When the holder acquired it. Only for people.
     pub(super) acquired: Option<Timestamp>,
     /// When it was renewed, by the holder's clock. Only a change of it counts.
     pub(super) renewed: Option<Timestamp>,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_stands_in_a_lease_as_client_go_writes_it() {
+    fn a_record_is_written_into_a_lease_as_by_client_go() {
         let time: Timestamp = "2026-11-21T18:00:00.123456Z".parse().unwrap();
         let record = Record {
             holder: "host_1".into(),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_a_lease_says_stays() {
+    fn other_fields_of_a_lease_stay() {
         let mut lease = Lease::default();
         lease.spec.get_or_insert_default().strategy = Some("OldestEmulationVersion".into());
         Record::default().write_to(&mut lease);

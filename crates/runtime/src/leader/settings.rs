@@ -1,4 +1,4 @@
-//! How long a lease lasts, and how it is kept.
+//! The times of leader election.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ pub struct Settings {
     retry_period: Duration,
 }
 
-/// Times that cannot work together.
+/// Times that contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// A lease counts in whole seconds, so a shorter one is none.
+    /// Leases count in whole seconds.
     #[error("a lease duration of {0:?} is too short, leases count in whole seconds: give at least 1s")]
     TooShort(Duration),
     /// The leader would notice too late that it no longer leads.
@@ -92,22 +92,22 @@ impl Settings {
         self.renew_deadline
     }
 
-    /// How often a leader renews, and how often, at most, a candidate looks.
+    /// How often a leader renews, and how often at most a candidate tries to acquire the lease.
     #[must_use]
     pub fn retry_period(&self) -> Duration {
         self.retry_period
     }
 
     /// How long after its last renewal a leader's work must have ended. Between the renew deadline and
-    /// the end of the lease: half of that time is for finishing what has been begun, the other half is
-    /// for requests that are under way when they are given up.
+    /// the end of the lease: half of that time is for finishing reconciles in progress, the other half is
+    /// for requests that were aborted and may still arrive.
     #[must_use]
     pub fn finish_deadline(&self) -> Duration {
         self.renew_deadline + (self.lease_duration - self.renew_deadline) / 2
     }
 
-    /// How long one try to get or to renew the lease may take.
-    pub(super) fn patience(&self) -> Duration {
+    /// How long one attempt to acquire or to renew the lease may take.
+    pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 }

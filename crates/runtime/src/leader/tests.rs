@@ -131,7 +131,7 @@ impl Drop for Work {
 
 type Seen = mpsc::UnboundedReceiver<(WorkEvent, Instant)>;
 
-/// A candidate whose work, once asked to end, does so or does not.
+/// A candidate whose work ends when it is asked to, or does not.
 fn candidate(context: &Context, server: &Server, obeys: bool) -> Seen {
     let (tell, seen) = mpsc::unbounded_channel();
     let (context, client) = (context.clone(), server.client());
@@ -196,7 +196,7 @@ async fn work_has_ended_before_a_lease_that_cannot_be_renewed_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_broken_off_when_another_holder_shows_up() {
+async fn work_is_aborted_when_another_process_holds_the_lease() {
     let (server, context) = (Server::default(), Context::new());
     let mut seen = candidate(&context, &server, false);
     next(&mut seen).await;
@@ -222,7 +222,7 @@ async fn work_that_fails_ends_the_candidacy_and_releases_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_of_work_that_was_broken_off_is_left_to_run_out() {
+async fn after_work_was_aborted_the_lease_is_left_to_run_out() {
     let (server, context) = (Server::default(), Context::new());
     let mut seen = candidate(&context, &server, false);
     next(&mut seen).await;
@@ -235,12 +235,12 @@ async fn the_lease_of_work_that_was_broken_off_is_left_to_run_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_ends_releases_a_lease_it_may_have_got_unawares() {
+async fn a_candidate_that_ends_releases_a_lease_that_it_may_have_acquired_without_a_response() {
     let (server, context) = (Server::default(), Context::new());
     server.state().is_mute = true;
     let mut seen = candidate(&context, &server, true);
     // The try has been given up, and the candidate waits for the next.
-    tokio::time::sleep(settings().patience() + SECOND).await;
+    tokio::time::sleep(settings().request_timeout() + SECOND).await;
     assert_eq!(server.record().holder, "us");
     server.state().is_mute = false;
     context.end();

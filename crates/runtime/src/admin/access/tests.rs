@@ -38,20 +38,20 @@ fn access(may: bool, asked: &Arc<AtomicUsize>) -> Access {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_is_let_in_and_asked_about_once_in_ten_seconds() {
+async fn an_authorized_user_is_reviewed_once_in_ten_seconds() {
     let asked = Arc::default();
     let access = access(true, &asked);
     for _ in 0..3 {
         assert_eq!(access.check(Some("good"), "/metrics").await, Ok(()));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);
-    tokio::time::advance(REMEMBERED).await;
+    tokio::time::advance(CACHE_TTL).await;
     assert_eq!(access.check(Some("good"), "/metrics").await, Ok(()));
     assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
-async fn who_shows_nothing_is_not_asked_about() {
+async fn a_request_without_a_token_is_refused_without_a_review() {
     let asked = Arc::default();
     let access = access(true, &asked);
     assert!(matches!(access.check(None, "/metrics").await, Err(Refusal::Unknown(_))));
@@ -60,16 +60,16 @@ async fn who_shows_nothing_is_not_asked_about() {
 }
 
 #[tokio::test]
-async fn who_is_not_known_or_may_not_is_told_what_to_do() {
+async fn a_refusal_says_what_to_do() {
     let asked = Arc::default();
     let unknown = access(true, &asked).check(Some("bad"), "/metrics").await.unwrap_err();
-    assert!(matches!(&unknown, Refusal::Unknown(told) if told.contains("kubectl create token")), "{unknown}");
+    assert!(matches!(&unknown, Refusal::Unknown(text) if text.contains("kubectl create token")), "{unknown}");
     let forbidden = access(false, &asked).check(Some("good"), "/metrics").await.unwrap_err();
-    assert!(matches!(&forbidden, Refusal::Forbidden(told) if told.starts_with("prometheus may not get /metrics")));
+    assert!(matches!(&forbidden, Refusal::Forbidden(text) if text.starts_with("prometheus may not get /metrics")));
 }
 
 #[tokio::test]
-async fn a_process_that_may_not_ask_says_what_it_lacks_and_asks_again() {
+async fn a_review_that_fails_names_the_missing_right_and_is_not_cached() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let service = tower::service_fn(move |_: Request<Body>| {
@@ -84,8 +84,8 @@ async fn a_process_that_may_not_ask_says_what_it_lacks_and_asks_again() {
     let endpoint = Endpoint::over(Uri::from_static("http://fake"), "default", service);
     let access = Access::new(endpoint.client("test").unwrap());
     for _ in 0..2 {
-        let told = access.check(Some("good"), "/metrics").await.unwrap_err().to_string();
-        assert!(told.contains("create on tokenreviews.authentication.k8s.io"), "{told}");
+        let refusal = access.check(Some("good"), "/metrics").await.unwrap_err().to_string();
+        assert!(refusal.contains("create on tokenreviews.authentication.k8s.io"), "{refusal}");
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 2, "no answer is nothing to remember");
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "a failure was cached");
 }

@@ -1,4 +1,4 @@
-//! Caches of servers that fail, are silent, or go back in time.
+//! Caches of servers that fail, send nothing, or go back in time.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ fn asked_for(uri: &http::Uri) -> Option<String> {
     Some(name.split('&').next()?.to_owned())
 }
 
-/// Lists one config map, at these versions one after another, and never says anything on a watch.
+/// Lists one config map, at these versions one after another, and never sends anything on a watch.
 fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint {
     let service = service_fn(move |request: Request<Body>| {
         let lists = lists.clone();
@@ -48,7 +48,7 @@ fn silent_server(lists: Arc<AtomicUsize>, versions: &'static [u64]) -> Endpoint 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_for_too_long_begins_anew_with_a_list() {
+async fn a_watch_that_receives_nothing_for_too_long_is_replaced_by_a_list_and_a_new_watch() {
     let lists = Arc::new(AtomicUsize::new(0));
     let context = Context::new();
     let informers = Informers::new(silent_server(lists.clone(), &[9]).client("test").unwrap(), context.clone());

@@ -1,4 +1,4 @@
-//! What writes teach a cache, beside what the watch brings.
+//! What a cache learns from writes, besides the watch.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn held(cache: &Cache<ConfigMap>, name: &str) -> Option<String> {
 }
 
 #[test]
-fn what_a_write_returned_is_seen_once_and_older_news_do_not_undo_it() {
+fn what_a_write_returned_is_seen_once_and_older_events_do_not_undo_it() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
@@ -46,7 +46,7 @@ fn what_a_write_created_is_seen_before_the_watch_brings_it() {
 }
 
 #[test]
-fn what_a_write_removed_is_gone_before_the_watch_tells() {
+fn what_a_write_removed_is_gone_before_the_watch_brings_the_deletion() {
     let (cache, seen) = watched();
     list(&cache, vec![config_map("a", "1")]);
     taken(&seen);
