@@ -34,7 +34,7 @@ impl Assets {
         }
         let looked: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
         bail!(
-            "{binary} is not there; looked for {}. Run `{}` to build it, \
+            "{binary} is missing; looked for {}. Run `{}` to build it, \
              or set KUBEBUILDER_ASSETS to a folder that holds it",
             looked.join(" and "),
             target(binary)

@@ -49,8 +49,8 @@ impl AuditLog {
     /// # Errors
     /// If the file cannot be read.
     pub fn position(&self) -> Result<u64> {
-        let log =
-            std::fs::metadata(&self.path).with_context(|| format!("failed to look at {}", self.path.display()))?;
+        let log = std::fs::metadata(&self.path)
+            .with_context(|| format!("failed to read the size of {}", self.path.display()))?;
         Ok(log.len())
     }
 

@@ -81,7 +81,7 @@ impl ProcessBuilder {
 
     fn start_logged(&mut self) -> Result<Process> {
         if self.program.components().count() > 1 && !self.program.is_file() {
-            bail!("{} is not there", self.program.display());
+            bail!("{} does not exist", self.program.display());
         }
         let log = open_log(&self.log)?;
         let log_start = usize::try_from(log.metadata()?.len())?;

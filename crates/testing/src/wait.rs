@@ -31,7 +31,7 @@ pub trait Probe {
     /// What [`eventually`] returns in the end.
     type Value;
 
-    /// Tells whether waiting is over.
+    /// Whether waiting is over.
     fn seen(self) -> Seen<Self::Value>;
 }
 
@@ -70,7 +70,7 @@ impl<P: Probe, E: Display> Probe for std::result::Result<P, E> {
     }
 }
 
-/// Looks again and again until `probe` is settled, and fails with `what` and what was seen last
+/// Calls `probe` again and again until `probe` is settled, and fails with `what` and what was seen last
 /// when that takes longer than [`timeout`].
 ///
 /// `what` says what should become true: `eventually("the cluster is accepted", || async { .. })`.
@@ -95,7 +95,7 @@ where
 {
     let deadline = Instant::now() + limit;
     let mut pause = FIRST_PAUSE;
-    let mut last = "nothing: the first look did not end".to_owned();
+    let mut last = "nothing: the first check did not end".to_owned();
     loop {
         match timeout_at(deadline, probe()).await.map(P::seen) {
             Ok(Seen::Settled(value)) => return Ok(value),
@@ -116,10 +116,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_settled_value_is_returned() {
-        let mut looks = 0;
-        let found = eventually("three looks were made", || {
-            looks += 1;
-            std::future::ready((looks == 3).then_some(looks))
+        let mut checks = 0;
+        let found = eventually("three checks were made", || {
+            checks += 1;
+            std::future::ready((checks == 3).then_some(checks))
         });
         assert_eq!(found.await.unwrap(), 3);
     }

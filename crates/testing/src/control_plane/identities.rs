@@ -15,7 +15,7 @@ use crate::kubeconfig::{certificate_login, kubeconfig, token_login, write_kubeco
 const DAY: i64 = 24 * 3600;
 
 impl ControlPlane {
-    /// Logs in as a service account that is there, with a token for 24 hours.
+    /// Logs in as an existing service account, with a token for 24 hours.
     pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<Kubeconfig> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         let request = TokenRequest {

@@ -111,7 +111,7 @@ impl ControlPlane {
 
     /// The audit log of kube-apiserver, one JSON event for each write, when it was asked for.
     ///
-    /// A request's event is there before its answer.
+    /// The audit event of a request is written before its response is sent.
     pub fn audit_log(&self) -> Option<&Path> {
         self.files.audit_log.as_deref()
     }

@@ -63,7 +63,7 @@ impl Kind {
         custom: true,
     };
 
-    /// What a managed cluster with an agent has, as far as agents and plain works look at it.
+    /// What a managed cluster with an agent has, as far as agents and plain works read it.
     pub const ALL: &'static [Self] = &[
         Self::NAMESPACE,
         Self::NODE,

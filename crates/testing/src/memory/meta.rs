@@ -13,7 +13,7 @@ const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const LONGEST_NAME: usize = 253;
 
-/// A text field of the metadata, empty when it is not there.
+/// A text field of the metadata, empty if it is missing.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }

@@ -65,7 +65,7 @@ impl State {
         self.objects.keys().filter(|key| key.namespace == namespace).cloned().collect()
     }
 
-    /// Stores an object under the next version, and tells the watches.
+    /// Stores an object under the next version, and records the event for watches.
     pub(super) fn put(&mut self, key: Key, mut object: Value) -> Arc<Value> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -76,7 +76,7 @@ impl State {
         new
     }
 
-    /// Takes an object away, and tells the watches; its last state has the version of its end.
+    /// Removes an object, and records the event for watches; its last state has the version of the deletion.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Value>> {
         let old = self.objects.remove(key)?;
         self.version += 1;

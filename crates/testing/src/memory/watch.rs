@@ -1,4 +1,4 @@
-//! Watches: what happens to the objects of a kind, from a resource version on.
+//! Watches: the events of the objects of a kind, from a resource version on.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::store::{Event, State};
 
 /// How often a watch that asks for bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
-/// How long a watch lasts that does not say.
+/// How long a watch lasts whose request sets no timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1800);
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -28,9 +28,9 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 pub(super) struct Watch {
     cluster: MemoryCluster,
     filter: Filter,
-    /// Everything up to this version has been told.
+    /// Events up to this version have been sent.
     position: u64,
-    /// What is told first, whatever happens.
+    /// The events to send first: the initial objects.
     first: String,
     bookmarks: bool,
     bookmark_at: Instant,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
     is_over: bool,
 }
 
-/// What is watched, and how it is told.
+/// Which objects are watched, and in which form they are sent.
 struct Filter {
     id: usize,
     kind: Kind,
@@ -73,7 +73,7 @@ pub(super) fn start(cluster: &MemoryCluster, call: &Call) -> Result<Answer, Fail
     })))
 }
 
-/// Where a watch begins, and what it tells first.
+/// The version at which a watch begins, and the events that it sends first.
 fn beginning(state: &State, call: &Call, filter: &Filter) -> Result<(u64, String), Failure> {
     let from = match call.query.get("resourceVersion").unwrap_or("0").parse() {
         Ok(version) => version,
@@ -117,8 +117,8 @@ impl Filter {
         })
     }
 
-    /// The event as this watch sees it: an object that no longer matches is gone for it.
-    fn tell(&self, event: &Event) -> Option<String> {
+    /// The event as this watch sends it: an object that no longer matches is deleted for it.
+    fn event(&self, event: &Event) -> Option<String> {
         if event.kind != self.id {
             return None;
         }
@@ -150,9 +150,9 @@ impl Watch {
             return Some(first);
         }
         while !self.is_over {
-            let news = self.news();
-            if !news.is_empty() {
-                return Some(news);
+            let events = self.new_events();
+            if !events.is_empty() {
+                return Some(events);
             }
             tokio::select! {
                 // The sender lives as long as the cluster, which this holds.
@@ -174,16 +174,16 @@ impl Watch {
         self.filter.bookmark(self.position, &Value::Null)
     }
 
-    /// What has happened since the last look.
-    fn news(&mut self) -> String {
+    /// The events since the last call.
+    fn new_events(&mut self) -> String {
         let state = self.cluster.lock();
         let Some(events) = state.since(self.position) else {
             self.is_over = true;
             return expired(self.position);
         };
-        let news = events.filter_map(|event| self.filter.tell(event)).collect();
+        let lines = events.filter_map(|event| self.filter.event(event)).collect();
         self.position = self.position.max(state.version());
-        news
+        lines
     }
 }
 

@@ -50,7 +50,7 @@ fn needs() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// A dynamic busybox is there, and cannot be packed. That none is there has been said.
+/// An error if the busybox that is installed is linked dynamically, and cannot be packed. A missing one is reported elsewhere.
 fn packs_busybox() -> Result<()> {
     let Ok(path) = find("busybox") else { return Ok(()) };
     let packed = images::pause()?.write(&mut std::io::sink());
@@ -64,7 +64,7 @@ fn built(binary: &str) -> Result<PathBuf> {
 /// Where a program of [`NEEDS`] is.
 pub(super) fn find(name: &str) -> Result<PathBuf> {
     let found = search_path().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file());
-    found.with_context(|| format!("{name} is not there: {INSTALL}"))
+    found.with_context(|| format!("{name} is missing: {INSTALL}"))
 }
 
 /// `PATH`, and the folders that only root has there.
@@ -77,7 +77,7 @@ impl Machine {
     fn missing(&self) -> Vec<String> {
         let programs = needs()
             .filter(|(name, _)| !self.has(name))
-            .map(|(name, package)| format!("{name} is not there (package {package}): {INSTALL}"));
+            .map(|(name, package)| format!("{name} is missing (package {package}): {INSTALL}"));
         let kernel = KERNEL.iter().filter(|(file, ..)| !self.holds(Path::new(file)));
         let kernel = kernel.map(|(_, lacks, remedy)| format!("the kernel lacks {lacks}: {remedy}"));
         let root = (!self.root).then(not_root);
@@ -96,7 +96,7 @@ impl Machine {
     }
 }
 
-/// A file that is there when the kernel can do something, what that is, and what to do where it cannot.
+/// A file that exists if the kernel has a feature, the feature, and what to do without it.
 const KERNEL: &[(&str, &str, &str)] = &[
     ("/proc/self/ns/net", "network namespaces", "use one built with CONFIG_NET_NS"),
     ("/proc/self/ns/pid", "process namespaces", "use one built with CONFIG_PID_NS"),

@@ -82,7 +82,7 @@ fn fill(text: &str, earlier: &[(u16, Vec<Value>)]) -> Result<String> {
             text = text.replace(&format!("{{{name}:{index}}}"), value);
         }
     }
-    anyhow::ensure!(!text.contains("{uid:") && !text.contains("{version:"), "{text} names a step that is not there");
+    anyhow::ensure!(!text.contains("{uid:") && !text.contains("{version:"), "{text} names a step that does not exist");
     Ok(text)
 }
 
