@@ -115,6 +115,27 @@ async fn the_proxy_of_the_environment_is_used_and_an_exec_plugin_that_fails_is_n
 }
 
 #[tokio::test]
+async fn a_missing_right_and_a_token_that_is_not_valid_are_named_with_a_way_out() -> Result<()> {
+    let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
+    let file = folder.path().join("config");
+    hub.write_login("open-cluster-management", "agent-registration-bootstrap", &file).await?;
+    let ended = in_process(&file, &["get", "token"]).await;
+    ended.assert_failed_with(&[
+        "forbidden",
+        "agent-registration-bootstrap",
+        "lacks a right that a hub administrator has",
+    ]);
+
+    let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+    kubeconfig["users"][0]["user"]["token"] = json!("not-valid-any-more");
+    std::fs::write(&file, kubeconfig.to_string())?;
+    let ended = in_process(&file, &["get", "clusters"]).await;
+    let way_out = format!("hint: renew the credentials of context {}", kubeconfig["current-context"].as_str().unwrap());
+    ended.assert_failed_with(&["does not accept the credentials", &way_out, "--context"]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_hub_that_does_not_answer_is_given_up_after_the_timeout() -> Result<()> {
     let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
     let server = FaultyServer::start(hub).await?;
