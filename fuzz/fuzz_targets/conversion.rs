@@ -4,10 +4,10 @@
 use kube::core::conversion::ConversionReview;
 use libfuzzer_sys::fuzz_target;
 use ocm_api::addon::convert::convert;
-use ocm_hub::webhook::review;
+use ocm_hub::webhook::conversion;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(answer) = review::answer(data) else { return };
+    let Ok(answer) = conversion::answer(data) else { return };
     let asked: ConversionReview = serde_json::from_slice(data).expect("what is answered was a review");
     let told: ConversionReview = serde_json::from_slice(&answer.body).expect("the answer is a review");
     let (asked, told) = (asked.request.expect("it was asked"), told.response.expect("it is answered"));

@@ -1,5 +1,6 @@
 //! The `ocm` binary: hub, agent and webhook in one program. It composes, and has no logic of its own.
 
+mod address;
 mod agent;
 mod args;
 mod crds;
@@ -7,6 +8,7 @@ mod flags;
 mod hub;
 mod process;
 mod webhook;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,7 @@ enum Command {
     Agent(Box<agent::AgentArgs>),
     Webhook(webhook::WebhookArgs),
     Crds(crds::CrdsArgs),
+    Webhooks(webhooks::WebhooksArgs),
     /// Print the flags of all commands as Markdown, for docs/reference/flags.md
     #[command(hide = true)]
     Flags,
@@ -51,6 +54,7 @@ async fn run(command: Command, given: &Given) -> anyhow::Result<()> {
         Command::Agent(args) => agent::run(*args, given).await,
         Command::Webhook(args) => webhook::run(args, given).await,
         Command::Crds(args) => crds::run(&args),
+        Command::Webhooks(args) => webhooks::run(&args),
         Command::Flags => process::print(&flags::page(&Cli::command())),
     }
 }

@@ -1,4 +1,4 @@
-//! `ocm webhook`: the conversion webhook for add-ons.
+//! `ocm webhook`: admission of clusters and set bindings, and conversion of add-ons.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,32 @@ use clap::Args;
 use ocm_api::webhooks::{HEALTH_PORT, METRICS_PORT, PORT};
 use ocm_hub::{
     feature_gates,
-    webhook::{self, WebhookConfig},
+    webhook::{self, WebhookConfig, admission::Admission},
 };
 use ocm_runtime::{
     Clock, Context,
     admin::{Tls, TlsOptions},
+    client::Endpoint,
+    feature_gates::FeatureGates,
 };
+use tracing::warn;
 
 use crate::{args, flags::Given, process};
 
-/// Run the webhook that converts add-ons between API versions
+/// The user agent; the part before the slash is the field manager.
+const USER_AGENT: &str = concat!("ocm-webhook/", env!("CARGO_PKG_VERSION"));
+
+/// Run the webhooks that check clusters and set bindings, and convert add-ons between API versions
 ///
-/// It needs no kubeconfig. In the cluster it is the backend of the service cluster-manager-addon-webhook; for one outside,
-/// `ocm crds --conversion-url` sets its address.
+/// In the cluster it is the backend of the services cluster-manager-registration-webhook and cluster-manager-addon-webhook;
+/// for one outside, `ocm webhooks --url` and `ocm crds --conversion-url` set its address.
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
+    /// Kubeconfig of the hub, to ask who may do what. Defaults to the pod's service account; without either, conversion works
+    /// and changes that take a right are refused
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
     /// Port for API servers, over HTTPS
     #[arg(long, value_name = "PORT", default_value_t = port(PORT))]
     port: u16,
@@ -45,7 +56,7 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
-    /// Feature gates, as Name=true or Name=false, separated by commas. Conversion depends on none
+    /// Feature gates, as Name=true or Name=false, separated by commas. DefaultClusterSet counts here
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     feature_gates: Vec<String>,
 
@@ -56,16 +67,17 @@ pub(crate) struct WebhookArgs {
 
 pub(crate) async fn run(args: WebhookArgs, given: &Given) -> anyhow::Result<()> {
     process::start_logs(args.verbosity);
-    given.check(&args::gates(&feature_gates::known(), &args.feature_gates)?.not_built)?;
-    let config = args.config()?;
-    let context = Context::new();
+    let gates = args::gates(&feature_gates::known(), &args.feature_gates)?;
+    given.check(&gates.not_built)?;
+    let context = process::context();
+    let config = args.config(&context, gates)?;
     process::end_on_signal(&context)?;
     webhook::serve(&context, &config).await?;
     Ok(process::run_to_the_end(&context, context.ended()).await?)
 }
 
 impl WebhookArgs {
-    fn config(&self) -> anyhow::Result<WebhookConfig> {
+    fn config(&self, context: &Context, gates: FeatureGates) -> anyhow::Result<WebhookConfig> {
         let options = TlsOptions {
             cert_file: Some(self.certdir.join("tls.crt")),
             key_file: Some(self.certdir.join("tls.key")),
@@ -79,8 +91,26 @@ impl WebhookArgs {
             tls: Tls::new(&options, &Clock::System)?,
             probes: side(self.health_probe_port),
             metrics: side(self.metrics_port),
+            admission: Admission::new(self.client(context)?, gates),
         })
     }
+
+    /// A client of the hub, which need not answer yet: it may be waiting for this webhook.
+    fn client(&self, context: &Context) -> anyhow::Result<Option<kube::Client>> {
+        if self.kubeconfig.is_none() && !is_pod() {
+            warn!(
+                "no --kubeconfig is given and this is no pod: changes of clusters and bindings that take a right are refused"
+            );
+            return Ok(None);
+        }
+        let endpoint = Endpoint::load(context, self.kubeconfig.as_deref())?.reloading(context);
+        Ok(Some(endpoint.client(USER_AGENT)?))
+    }
+}
+
+/// Whether this process runs in a pod.
+fn is_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 /// The unspecified address: for both families if the machine has IPv6.

@@ -1,7 +1,11 @@
-//! The server that API servers ask to convert add-ons from one version to another.
+//! The server that API servers ask whether a change may be made, and to convert add-ons from one version to another.
 //!
-//! It needs no identity and keeps nothing: everyone who can reach it can have objects converted, and learns nothing else.
+//! It keeps nothing. Everyone who can reach it can have objects converted and changes judged: an answer says what a user may
+//! do, and no more than the policies and RBAC rules that it is made of.
 
+pub mod admission;
+pub mod configurations;
+pub mod conversion;
 pub mod review;
 
 use std::{net::SocketAddr, time::Duration};
@@ -22,7 +26,10 @@ use ocm_runtime::{
 use tokio::time::timeout;
 use tracing::warn;
 
-use self::review::Answer;
+use self::{
+    admission::{Admission, Webhook},
+    review::{Answer, ReviewError},
+};
 
 /// How large a request may be: many times the largest object that etcd stores.
 pub const LARGEST_REQUEST: usize = 16 << 20;
@@ -30,7 +37,7 @@ pub const LARGEST_REQUEST: usize = 16 << 20;
 /// How long a request may take to arrive; API servers wait as long for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the webhook listens; ports may be 0 for a free one.
+/// Where the webhook listens, and what it asks; ports may be 0 for a free one.
 #[derive(Clone, Debug)]
 pub struct WebhookConfig {
     /// Address for API servers, over HTTPS.
@@ -41,6 +48,8 @@ pub struct WebhookConfig {
     pub probes: Option<String>,
     /// Address for `/metrics`, over HTTP; none for no metrics.
     pub metrics: Option<String>,
+    /// What decides on admission.
+    pub admission: Admission,
 }
 
 /// Starts the webhook, which runs until `context` ends and finishes the requests in progress. Returns the address at which
@@ -55,20 +64,46 @@ pub async fn serve(context: &Context, config: &WebhookConfig) -> Result<SocketAd
     if let Some(address) = &config.metrics {
         admin::serve_router(context, address, None, admin::open_metrics(context.clone()), "metrics").await?;
     }
-    admin::serve_router(context, &config.address, Some(&config.tls), router(context.clone()), "webhooks").await
+    let router = router(context.clone(), config.admission.clone());
+    admin::serve_router(context, &config.address, Some(&config.tls), router, "webhooks").await
 }
 
-fn router(context: Context) -> Router {
-    let limit = DefaultBodyLimit::max(LARGEST_REQUEST);
-    Router::new().route(CONVERT_PATH, post(convert)).layer(limit).with_state(context)
+/// What the routes share.
+#[derive(Clone)]
+struct Server {
+    context: Context,
+    admission: Admission,
 }
 
-async fn convert(State(context): State<Context>, request: Request) -> Response {
-    let answer = read(request).await.and_then(|body| {
-        review::answer(&body).map_err(|error| Refusal { code: StatusCode::BAD_REQUEST, cause: error.to_string() })
-    });
-    context.metrics().webhook_answered(CONVERT_PATH, result(&answer));
-    answer.map_or_else(Refusal::respond, respond)
+fn router(context: Context, admission: Admission) -> Router {
+    let mut router = Router::new().route(CONVERT_PATH, post(convert));
+    for webhook in Webhook::ALL {
+        router = router.route(webhook.path(), post(move |server, request| admit(server, webhook, request)));
+    }
+    router.layer(DefaultBodyLimit::max(LARGEST_REQUEST)).with_state(Server { context, admission })
+}
+
+async fn convert(State(server): State<Server>, request: Request) -> Response {
+    let answer = read(request).await.and_then(|body| conversion::answer(&body).map_err(Refusal::of));
+    server.respond(CONVERT_PATH, answer)
+}
+
+async fn admit(State(server): State<Server>, webhook: Webhook, request: Request) -> Response {
+    let answer = match read(request).await {
+        Ok(body) => server.admission.answer(webhook, &body, server.context.clock().now()).await.map_err(Refusal::of),
+        Err(refusal) => Err(refusal),
+    };
+    server.respond(webhook.path(), answer)
+}
+
+impl Server {
+    fn respond(&self, path: &'static str, answer: Result<Answer, Refusal>) -> Response {
+        self.context.metrics().webhook_answered(path, result(&answer));
+        match answer {
+            Ok(answer) => respond(path, answer),
+            Err(refusal) => refusal.respond(),
+        }
+    }
 }
 
 /// A request that is no question.
@@ -78,6 +113,11 @@ struct Refusal {
 }
 
 impl Refusal {
+    #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+    fn of(error: ReviewError) -> Self {
+        Self { code: StatusCode::BAD_REQUEST, cause: error.to_string() }
+    }
+
     fn respond(self) -> Response {
         warn!(cause = self.cause, "a request was refused");
         (self.code, self.cause + "\n").into_response()
@@ -93,9 +133,9 @@ fn result(answer: &Result<Answer, Refusal>) -> &'static str {
     }
 }
 
-fn respond(answer: Answer) -> Response {
+fn respond(path: &str, answer: Answer) -> Response {
     if let Some(failure) = answer.failure {
-        warn!(failure, "an object was not converted");
+        warn!(path, failure, "the answer is no");
     }
     ([(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
 }

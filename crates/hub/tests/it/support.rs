@@ -15,12 +15,13 @@ use ocm_api::{
 use ocm_apimachinery::yaml;
 use ocm_hub::{
     Hub, HubConfig,
-    webhook::{self, WebhookConfig},
+    webhook::{self, WebhookConfig, admission::Admission},
 };
 use ocm_runtime::{
     Backoff, Clock, Context, RetryDelays,
     admin::{Tls, TlsOptions},
     conditions,
+    feature_gates::FeatureGates,
 };
 use ocm_testing::{ControlPlane, Seen, TempDir, client_for, eventually, fixture};
 use serde_json::{Value, json};
@@ -87,7 +88,8 @@ async fn start_webhook(plane: &ControlPlane, context: &Context) -> Result<Socket
     fs::write(&files[1], key)?;
     let [cert_file, key_file] = files.map(Some);
     let tls = Tls::new(&TlsOptions { cert_file, key_file, ..TlsOptions::default() }, &Clock::System)?;
-    let config = WebhookConfig { address: "127.0.0.1:0".into(), tls, probes: None, metrics: None };
+    let admission = Admission::new(None, FeatureGates::default());
+    let config = WebhookConfig { address: "127.0.0.1:0".into(), tls, probes: None, metrics: None, admission };
     let address = webhook::serve(context, &config).await?;
     // The files are read again as long as it serves.
     context.spawn(async move {

@@ -162,7 +162,7 @@ pub(super) static TABLE: &[Flag] = &[
     flag(Webhook, "certdir", "/tmp/k8s-webhook-server/serving-certs", Text, Works),
     flag(Webhook, "tls-min-version", "", Text, Works),
     flag(Webhook, "tls-cipher-suites", "", List, Works),
-    flag(Webhook, "kubeconfig", "", Text, NoEffect("conversion asks no API server")),
+    flag(Webhook, "kubeconfig", "", Text, Works),
     flag(Webhook, "feature-gates", "", List, Works),
     flag(Webhook, "manifestLimit", "512000", Integer, NoEffect("checking ManifestWorks at admission is not built yet")),
     flag(Webhook, "v", "0", Integer, Works),

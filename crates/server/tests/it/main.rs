@@ -5,6 +5,7 @@
 
 mod access;
 mod addon_world;
+mod admission;
 mod bad_input;
 mod commands;
 mod connections;

@@ -1,9 +1,10 @@
 //! `ocm webhook` as a process, and a real API server that asks it.
 
 use std::{
+    ffi::OsStr,
     io::{Read as _, Write as _},
     net::{Ipv6Addr, TcpListener, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -25,20 +26,22 @@ struct Stage {
 }
 
 /// A webhook in a process of its own.
-struct Webhook {
+pub(crate) struct Webhook {
     ports: [Port; 3],
-    dir: TempDir,
+    pub(crate) dir: TempDir,
+    /// The hub that it asks for rights.
+    kubeconfig: Option<PathBuf>,
     process: Option<Process>,
 }
 
 /// A certificate for loopback that is its own authority, and its key, both PEM.
-struct Pair {
-    certificate: String,
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
     key: String,
 }
 
 impl Pair {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
     }
@@ -50,31 +53,20 @@ impl Pair {
 }
 
 impl Webhook {
-    async fn start(pair: &Pair) -> Result<Self> {
+    pub(crate) async fn start(pair: &Pair, kubeconfig: Option<PathBuf>) -> Result<Self> {
         let (dir, ports) = (TempDir::new("webhook")?, [Port::free()?, Port::free()?, Port::free()?]);
         pair.write(dir.path())?;
-        let mut webhook = Self { ports, dir, process: None };
+        let mut webhook = Self { ports, dir, kubeconfig, process: None };
         webhook.restart().await?;
         Ok(webhook)
     }
 
-    async fn restart(&mut self) -> Result<()> {
+    pub(crate) async fn restart(&mut self) -> Result<()> {
         let [port, health, metrics] = self.ports.each_ref().map(|port| port.number().to_string());
         let process = Process::build("webhook", crate::program::ocm(), self.dir.path().join("log"))
-            // As command lines of OCM's have it; there need be no such file.
-            .args([
-                "webhook",
-                "--kubeconfig",
-                "none",
-                "--port",
-                &port,
-                "--health-probe-port",
-                &health,
-                "--metrics-port",
-                &metrics,
-                "--certdir",
-            ])
+            .args(["webhook", "--port", &port, "--health-probe-port", &health, "--metrics-port", &metrics, "--certdir"])
             .arg(self.dir.path())
+            .args(self.kubeconfig.iter().flat_map(|file| [OsStr::new("--kubeconfig"), file.as_os_str()]))
             .without_env("RUST_LOG")
             .start()?;
         process.wait_for_log("serving webhooks").await?;
@@ -82,7 +74,14 @@ impl Webhook {
         Ok(())
     }
 
-    fn url(&self) -> String {
+    pub(crate) async fn stop(&mut self) -> Result<()> {
+        let process = self.process.take().context("the webhook does not run")?;
+        process.signal(Signal::TERM)?;
+        ensure!(process.wait().await?.success(), "{}", process.log_tail());
+        Ok(())
+    }
+
+    pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.ports[0].number())
     }
 
@@ -111,7 +110,7 @@ impl Webhook {
 impl Stage {
     /// An API server that trusts `trusted`, and a webhook that shows `shown`.
     async fn new(trusted: &Pair, shown: &Pair) -> Result<Self> {
-        let (plane, webhook) = tokio::try_join!(ControlPlane::start(), Webhook::start(shown))?;
+        let (plane, webhook) = tokio::try_join!(ControlPlane::start(), Webhook::start(shown, None))?;
         let authority = webhook.dir.path().join("trusted.crt");
         std::fs::write(&authority, &trusted.certificate)?;
         let crds = Command::new(crate::program::ocm())
@@ -366,9 +365,7 @@ async fn a_certificate_that_is_replaced_is_taken_up_and_a_webhook_that_is_down_i
     })
     .await?;
 
-    let process = stage.webhook.process.take().context("the webhook does not run")?;
-    process.signal(Signal::TERM)?;
-    assert!(process.wait().await?.success(), "{}", process.log_tail());
+    stage.webhook.stop().await?;
     let said = stage.get(MANAGEMENT, "v1beta1", "", &name).await.unwrap_err();
     let said = format!("{said:#}");
     assert!(said.contains("conversion webhook") && said.contains(&stage.webhook.url()), "{said}");

@@ -308,7 +308,7 @@ async fn install(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
     install_on(managed, Side::Managed, AGENT_MANIFESTS).await
 }
 
-async fn install_on(plane: &ControlPlane, side: Side, manifests: &str) -> Result<()> {
+pub(crate) async fn install_on(plane: &ControlPlane, side: Side, manifests: &str) -> Result<()> {
     let crds = crds::all()?.into_iter().filter(|crd| crd.side == side);
     let crds = crds.map(|crd| yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
     plane.install(&crds.join("---\n"), manifests).await

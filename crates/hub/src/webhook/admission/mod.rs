@@ -1,0 +1,161 @@
+//! Admission: what may be changed of clusters and set bindings, and by whom.
+//!
+//! Each webhook is pure in what it decides: a request becomes a refusal, a changed object, or the rights that its requester
+//! must have. Whether they have them is asked of the hub ([`access`]). A question that cannot be asked is a refusal.
+
+mod access;
+mod cluster;
+mod refusal;
+mod review;
+mod set_binding;
+mod taints;
+
+use jiff::Timestamp;
+use kube::{
+    Client,
+    core::{
+        DynamicObject,
+        admission::{AdmissionRequest, Operation},
+    },
+};
+use ocm_api::{
+    cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSetBinding},
+    feature_gates::DEFAULT_CLUSTER_SET,
+    webhooks,
+};
+use ocm_runtime::feature_gates::FeatureGates;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::{
+    access::Requester,
+    refusal::{Refusal, Verdict},
+};
+use super::review::{Answer, ReviewError};
+
+/// A webhook for admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Webhook {
+    /// Sets times of taints and the default cluster set.
+    MutateCluster,
+    /// Checks ManagedClusters.
+    ValidateCluster,
+    /// Checks ManagedClusterSetBindings.
+    ValidateSetBinding,
+}
+
+impl Webhook {
+    /// Every webhook there is.
+    pub const ALL: [Self; 3] = [Self::MutateCluster, Self::ValidateCluster, Self::ValidateSetBinding];
+
+    /// The path that API servers call.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::MutateCluster => webhooks::MUTATE_CLUSTER_PATH,
+            Self::ValidateCluster => webhooks::VALIDATE_CLUSTER_PATH,
+            Self::ValidateSetBinding => webhooks::VALIDATE_SET_BINDING_PATH,
+        }
+    }
+}
+
+/// Answers the AdmissionReviews of a hub's API server.
+#[derive(Clone)]
+pub struct Admission {
+    hub: access::Hub,
+    gates: FeatureGates,
+}
+
+impl std::fmt::Debug for Admission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Admission").field("gates", &self.gates).finish_non_exhaustive()
+    }
+}
+
+impl Admission {
+    /// Admission that asks `client` for rights and namespaces: it may create SubjectAccessReviews and get namespaces. Without
+    /// a client, what depends on rights is refused.
+    #[must_use]
+    pub fn new(client: Option<Client>, gates: FeatureGates) -> Self {
+        Self { hub: access::Hub::new(client), gates }
+    }
+
+    /// Answers a review.
+    ///
+    /// # Errors
+    /// [`ReviewError`] if the request is no AdmissionReview.
+    pub async fn answer(&self, webhook: Webhook, body: &[u8], now: Timestamp) -> Result<Answer, ReviewError> {
+        let request = review::read(body)?;
+        let verdict = match webhook {
+            Webhook::MutateCluster => self.mutate_cluster(&request, now),
+            Webhook::ValidateCluster => self.validate_cluster(&request).await,
+            Webhook::ValidateSetBinding => self.validate_set_binding(&request).await,
+        };
+        review::write(&request, verdict)
+    }
+
+    fn mutate_cluster(&self, request: &AdmissionRequest<DynamicObject>, now: Timestamp) -> Verdict {
+        let change = Change::<ManagedCluster>::read(request)?;
+        let joins_default = self.gates.enabled(DEFAULT_CLUSTER_SET);
+        let desired = cluster::complete(&change, joins_default, now)?;
+        Ok(json_patch::diff(&json(&change.new)?, &json(&desired)?))
+    }
+
+    async fn validate_cluster(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
+        let change = Change::<ManagedCluster>::read(request)?;
+        cluster::check(&change)?;
+        if cluster::accepts(&change) {
+            self.hub.check_namespace(&request.name).await?;
+        }
+        self.check_rights(request, cluster::rights(&change)).await
+    }
+
+    async fn validate_set_binding(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
+        let change = Change::<ManagedClusterSetBinding>::read(request)?;
+        set_binding::check(&change)?;
+        self.check_rights(request, set_binding::rights(&change)).await
+    }
+
+    async fn check_rights(
+        &self,
+        request: &AdmissionRequest<DynamicObject>,
+        rights: impl IntoIterator<Item = access::Right>,
+    ) -> Verdict {
+        let requester = Requester::of(&request.user_info);
+        for right in rights {
+            self.hub.check(&requester, &right).await?;
+        }
+        Ok(json_patch::Patch::default())
+    }
+}
+
+/// An object before and after a request.
+#[derive(Clone, Debug)]
+struct Change<K> {
+    /// `None` when it is created.
+    old: Option<K>,
+    new: K,
+}
+
+impl<K: DeserializeOwned> Change<K> {
+    fn read(request: &AdmissionRequest<DynamicObject>) -> Result<Self, Refusal> {
+        let new = request.object.as_ref().ok_or_else(|| Refusal::invalid("the request contains no object"))?;
+        let old = match request.operation {
+            Operation::Create => None,
+            _ => request.old_object.as_ref().map(typed).transpose()?,
+        };
+        Ok(Self { old, new: typed(new)? })
+    }
+}
+
+fn typed<K: DeserializeOwned>(object: &DynamicObject) -> Result<K, Refusal> {
+    let read = |object| serde_json::to_value(object).and_then(serde_json::from_value);
+    read(object).map_err(|error| Refusal::invalid(format!("the object cannot be read: {error}")))
+}
+
+fn json<K: serde::Serialize>(object: &K) -> Result<Value, Refusal> {
+    serde_json::to_value(object).map_err(|error| Refusal::invalid(format!("the object cannot be written: {error}")))
+}
+
+#[cfg(test)]
+mod tests;
