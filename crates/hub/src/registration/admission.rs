@@ -1,14 +1,16 @@
-//! Warns if the admission policies that are part of the hub's installation do not exist.
+//! Warns if neither the admission policies that are part of the hub's installation nor webhooks in their place exist.
 //!
 //! The API server enforces them, so the hub itself works without them, and nobody would notice that everyone who can create a
-//! ManagedCluster can accept it. At the start and every few hours: do the policies and their bindings exist, by name? → a
-//! warning in the log, and an event on the hub's namespace.
+//! ManagedCluster can accept it. At the start and every few hours: do the policies and their bindings exist, by name? Or
+//! a webhook configuration of the same name? → a warning in the log, and an event on the hub's namespace.
 
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    admissionregistration::v1::{
+        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+    },
     core::v1::Namespace,
 };
 use kube::{Api, Resource, core::Status};
@@ -126,6 +128,10 @@ impl Controller for AdmissionController {
     async fn observe(&self, _: &&'static str) -> Result<Option<Observed>> {
         let mut missing = Vec::new();
         for policy in POLICIES {
+            let webhook = self.existence::<ValidatingWebhookConfiguration>(policy.name).await?;
+            if matches!(webhook, Existence::Exists) {
+                continue;
+            }
             let found = [
                 (ValidatingAdmissionPolicy::kind(&()), self.existence::<ValidatingAdmissionPolicy>(policy.name).await?),
                 (
@@ -176,8 +182,9 @@ impl Controller for AdmissionController {
     }
 }
 
-/// Webhooks of OCM make the policies unnecessary.
-const OTHERS: &str = "Only if OCM's validating webhooks run on this hub, these check the same.";
+/// Webhooks make the policies unnecessary.
+const OTHERS: &str =
+    "Or run ocm webhook, and have the API server call it: ocm webhooks | kubectl apply --server-side -f -.";
 
 fn warning(missing: &[Missing]) -> String {
     let mut policies: Vec<_> = missing.iter().map(|missing| missing.policy).collect();

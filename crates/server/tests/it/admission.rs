@@ -1,17 +1,20 @@
 //! `ocm webhook` decides on admission: a real API server asks it.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
-use ocm_api::{crds::Side, webhooks::CLUSTER_VALIDATORS};
-use ocm_testing::{ControlPlane, eventually, unique};
+use kube::ResourceExt as _;
+use ocm_api::{crds::Side, labels, namespaces, webhooks::CLUSTER_VALIDATORS};
+use ocm_testing::{ControlPlane, eventually, unique, write_kubeconfig};
 use serde_json::{Value, json};
 
 use crate::{
     webhook::{Pair, Webhook},
-    world::install_on,
+    world::{World, install_on},
 };
 
+const WEBHOOK_MANIFESTS: &str = include_str!("../../../../deploy/pods/webhook.yaml");
+const ACCOUNT: &str = "registration-webhook-sa";
 const CLUSTERS: &str = "cluster.open-cluster-management.io";
 
 /// A hub's API server that asks a webhook about every change.
@@ -26,32 +29,78 @@ const ACCEPTER: &str = "accepter";
 const JOINER: &str = "joiner";
 const BINDER: &str = "binder";
 
+/// A webhook under the account and the rights of `deploy/`, and a hub's API server that calls it.
+async fn webhook_of(plane: &ControlPlane) -> Result<Webhook> {
+    let pair = Pair::new()?;
+    plane.apply_yaml(WEBHOOK_MANIFESTS).await?;
+    let kubeconfig = plane.kubeconfig_for_service_account(namespaces::HUB, ACCOUNT).await?;
+    let file = plane.dir().join("webhook.kubeconfig");
+    write_kubeconfig(&kubeconfig, &file)?;
+    let webhook = Webhook::start(&pair, Some(file)).await?;
+    let authority = webhook.dir.path().join("authority.crt");
+    std::fs::write(&authority, &pair.certificate)?;
+    plane.apply_yaml(&webhooks(&["--url", &webhook.url(), "--ca-file", &authority.to_string_lossy()])?).await?;
+    Ok(webhook)
+}
+
+/// What `ocm webhooks` prints.
+fn webhooks(args: &[&str]) -> Result<String> {
+    let printed = Command::new(crate::program::ocm()).arg("webhooks").args(args).output()?;
+    ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    Ok(String::from_utf8(printed.stdout)?)
+}
+
+#[test]
+fn the_configurations_in_deploy_are_those_that_ocm_webhooks_prints() -> Result<()> {
+    let (file, printed) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/webhooks.yaml"), webhooks(&[])?);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&file, &printed)?;
+    }
+    assert_eq!(
+        std::fs::read_to_string(file)?,
+        printed,
+        "regenerate it: BLESS=1 cargo test -p ocm-server --test it -- admission"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_joins_a_hub_with_webhooks_in_the_default_set() -> Result<()> {
+    let (world, _context) = World::alone().await?;
+    let _webhook = webhook_of(world.hub_plane).await?;
+    asks(world.hub_plane).await?;
+    let mut agent = world.join().await?;
+    let cluster = world.clusters().get(&agent.cluster).await?;
+    assert_eq!(cluster.labels()[labels::CLUSTER_SET], namespaces::DEFAULT_CLUSTER_SET);
+    eventually("the hub removes the taint of an unreachable cluster", || async {
+        anyhow::Ok(world.clusters().get(&agent.cluster).await?.spec.taints.is_empty())
+    })
+    .await?;
+    agent.stop().await
+}
+
+/// An API server needs about a second to call new webhooks.
+async fn asks(plane: &ControlPlane) -> Result<()> {
+    let mut odd = binding("misnamed");
+    odd["metadata"]["name"] = json!("other");
+    let dry_run = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+    eventually("the API server asks the webhooks", || async {
+        let refused = plane.kubectl_with_input(&dry_run, &odd.to_string()).await;
+        let completed = plane.kubectl_with_input(&dry_run, &cluster("dry-run", &json!({})).to_string()).await?;
+        let is_refused = refused.is_err_and(|error| format!("{error:#}").contains("rename other to misnamed"));
+        anyhow::Ok(is_refused && completed.contains(labels::CLUSTER_SET))
+    })
+    .await
+}
+
 impl Stage {
     async fn new() -> Result<Self> {
-        let (plane, pair) = (ControlPlane::start().await?, Pair::new()?);
-        install_on(&plane, Side::Hub, &rights()).await?;
-        let webhook = Webhook::start(&pair, Some(plane.admin_kubeconfig().to_owned())).await?;
-        let authority = webhook.dir.path().join("authority.crt");
-        std::fs::write(&authority, &pair.certificate)?;
-        let printed = Command::new(crate::program::ocm())
-            .args(["webhooks", "--url", &webhook.url(), "--ca-file"])
-            .arg(&authority)
-            .output()?;
-        ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-        plane.apply_yaml(&String::from_utf8(printed.stdout)?).await?;
-        let stage = Self { plane, webhook };
-        stage.asks().await?;
-        Ok(stage)
-    }
-
-    /// An API server needs about a second to call new webhooks.
-    async fn asks(&self) -> Result<()> {
-        let odd = binding("misnamed").to_string().replace("\"name\":\"misnamed\"", "\"name\":\"other\"");
-        eventually("the API server asks the webhook", || async {
-            let outcome = self.plane.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &odd).await;
-            anyhow::Ok(outcome.is_err_and(|error| format!("{error:#}").contains("rename other to misnamed")))
-        })
-        .await
+        let plane = ControlPlane::start().await?;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespaces::HUB}});
+        install_on(&plane, Side::Hub, &format!("{namespace}\n---\n{}", rights())).await?;
+        let webhook = webhook_of(&plane).await?;
+        asks(&plane).await?;
+        Ok(Self { plane, webhook })
     }
 
     async fn create(&self, user: &str, object: &Value) -> Result<String> {
@@ -194,7 +243,7 @@ async fn nothing_is_changed_without_an_answer(stage: &mut Stage) -> Result<()> {
     assert_refused(stage.create(BINDER, &binding("mine")).await, &["failed calling webhook"]);
     stage.plane.kubectl(&["delete", "managedcluster", &name]).await?;
     stage.webhook.restart().await?;
-    stage.asks().await?;
+    asks(&stage.plane).await?;
     stage.create(EDITOR, &cluster(&name, &json!({}))).await?;
     Ok(())
 }

@@ -26,6 +26,12 @@ metadata: {name: converted}
 spec: {addOnMeta: {displayName: Converted}}
 ";
 
+const UNLABELLED: &str = "\
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: unlabelled}
+";
+
 /// Tells the whole story; where a step fails, with all that explains it.
 pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
     say("ocm-rs: hub, agent and an add-on as pods on a real node\n");
@@ -45,6 +51,7 @@ async fn walk(world: &World) -> Result<()> {
     step("the hub's pod runs and is ready (deploy/pods/hub.yaml)", start_hub(world)).await?;
     step("the webhook's pod runs and is ready (deploy/pods/webhook.yaml)", start_webhook(world)).await?;
     step("and converts an add-on for the API server", convert(world)).await?;
+    step("and decides on clusters (ocm webhooks)", admit(world)).await?;
     step("the agent's pod runs and is ready (deploy/pods/agent.yaml)", start_agent(world)).await?;
     step("clusteradm accept: approve the certificate, accept the cluster", accept(world)).await?;
     let cluster = ["managedcluster", CLUSTER];
@@ -93,6 +100,19 @@ async fn convert(world: &World) -> Result<()> {
     let stored = world.get(&["clustermanagementaddons.v1alpha1.addon.open-cluster-management.io", "converted"]).await?;
     ensure!(stored["spec"]["addOnMeta"]["displayName"] == "Converted", "this is what is stored: {stored}");
     world.plane.kubectl(&["delete", "clustermanagementaddon", "converted"]).await.map(drop)
+}
+
+/// From here on the API server asks it about every cluster.
+async fn admit(world: &World) -> Result<()> {
+    let authority = world.ours.write("ca.crt", world.plane.certificate_authority())?;
+    let print = ["webhooks", "--ca-file", &authority.to_string_lossy()];
+    world.plane.apply_yaml(&world.ours.run(&world.plane, "ocm", &print).await?).await?;
+    eventually("the webhook sets what a cluster lacks", || async {
+        let dry_run = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+        let completed = world.plane.kubectl_with_input(&dry_run, UNLABELLED).await?;
+        anyhow::Ok(completed.contains("cluster.open-cluster-management.io/clusterset"))
+    })
+    .await
 }
 
 async fn start_agent(world: &World) -> Result<()> {

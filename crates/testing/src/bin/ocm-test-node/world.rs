@@ -12,8 +12,10 @@ use serde_json::Value;
 
 /// The name under which the cluster manages itself.
 pub(crate) const CLUSTER: &str = "cluster1";
-/// The webhook's service, and its Deployment.
-pub(crate) const WEBHOOK: &str = "cluster-manager-addon-webhook";
+/// The Deployment of the webhooks.
+pub(crate) const WEBHOOK: &str = "cluster-manager-webhook";
+/// Their services.
+const WEBHOOK_SERVICES: [&str; 2] = ["cluster-manager-registration-webhook", "cluster-manager-addon-webhook"];
 
 /// A control plane, its node, and the programs under test.
 pub(crate) struct World {
@@ -70,12 +72,13 @@ impl World {
         self.plane.kubectl(&create).await.map(drop)
     }
 
-    /// The secret with what the webhook serves with, under the name of its service.
+    /// The secret with what the webhooks serve with, under the names of their services.
     pub(crate) async fn write_webhook_secret(&self) -> Result<()> {
-        let (certificate, key) = self.plane.serving_certificate(&[&format!("{WEBHOOK}.{}.svc", HUB.namespace)])?;
+        let names = WEBHOOK_SERVICES.map(|service| format!("{service}.{}.svc", HUB.namespace));
+        let (certificate, key) = self.plane.serving_certificate(&names.each_ref().map(String::as_str))?;
         let certificate = format!("--cert={}", self.ours.write("webhook.crt", &certificate)?.display());
         let key = format!("--key={}", self.ours.write("webhook.key", &key)?.display());
-        let create = ["create", "secret", "tls", "addon-webhook-serving-cert", "-n", HUB.namespace, &certificate, &key];
+        let create = ["create", "secret", "tls", "webhook-serving-cert", "-n", HUB.namespace, &certificate, &key];
         self.plane.kubectl(&create).await.map(drop)
     }
 
@@ -86,7 +89,7 @@ impl World {
             &["get", "pods", "-A", "-o", "wide"][..],
             &["get", "events", "-A", "--sort-by=.lastTimestamp"],
             &["logs", "-n", HUB.namespace, "-l", "app=cluster-manager-hub", "--tail=50"],
-            &["logs", "-n", HUB.namespace, "-l", "app=cluster-manager-addon-webhook", "--tail=50"],
+            &["logs", "-n", HUB.namespace, "-l", "app=cluster-manager-webhook", "--tail=50"],
             &["logs", "-n", AGENT.namespace, "-l", "app=klusterlet-agent", "--tail=50"],
             &["logs", "-n", "open-cluster-management", "-l", "app=helloworld-manager", "--tail=50"],
             &["logs", "-n", "default", "-l", "app=helloworld-agent", "--tail=50"],
