@@ -24,7 +24,7 @@ const NO_CLIENT: &str = "the webhook has no kubeconfig and does not run as a pod
 pub(super) struct Right {
     /// What is asked of the API server.
     pub(super) attributes: ResourceAttributes,
-    /// What the requester is told without it, after "user U may not ".
+    /// What the requester may not do without it and how to get it: the message after "user U may not ".
     pub(super) refusal: String,
 }
 
