@@ -86,11 +86,11 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = flags::duration)]
     cluster_healthcheck_period: Duration,
 
-    /// How many ClusterClaims are reported, besides the reserved ones
+    /// How many ClusterClaims and ClusterProperties are reported, besides the reserved ones
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     max_custom_cluster_claims: usize,
 
-    /// Suffixes of further reserved ClusterClaims
+    /// Suffixes of further reserved ClusterClaims and ClusterProperties
     #[arg(long, value_name = "SUFFIXES", value_delimiter = ',')]
     reserved_cluster_claim_suffixes: Vec<String>,
 

@@ -17,7 +17,8 @@ use super::names::Names;
 use crate::work;
 
 /// Feature gates of the agent whose features are implemented.
-const BUILT_GATES: &[&str] = &[feature_gates::CLUSTER_CLAIM, feature_gates::ADDON_MANAGEMENT];
+const BUILT_GATES: &[&str] =
+    &[feature_gates::CLUSTER_CLAIM, feature_gates::CLUSTER_PROPERTY, feature_gates::ADDON_MANAGEMENT];
 
 /// Which halves of the agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +58,9 @@ pub struct AgentConfig {
     pub spoke_external_server_urls: Vec<String>,
     /// The certificate authorities for these addresses, PEM; see [`ca_bundle`].
     pub spoke_ca_bundle: Option<Vec<u8>>,
-    /// How many claims are reported, besides the reserved ones.
+    /// How many claims and properties are reported, besides the reserved ones.
     pub max_custom_cluster_claims: usize,
-    /// Suffixes of further reserved claims.
+    /// Suffixes of further reserved claims and properties.
     pub reserved_cluster_claim_suffixes: Vec<String>,
     /// How often the health of this cluster's API server is checked.
     pub cluster_healthcheck_period: Duration,

@@ -90,15 +90,17 @@ impl Agent {
     }
 
     fn status_settings(&self, hub_hash: String) -> StatusSettings {
-        let claims = || ClaimRules {
-            max_custom: self.config.max_custom_cluster_claims,
-            reserved_suffixes: self.config.reserved_cluster_claim_suffixes.clone(),
-        };
+        let gates = &self.config.feature_gates;
         StatusSettings {
             cluster: self.names.cluster.clone(),
             hub_hash,
             period: self.config.cluster_healthcheck_period,
-            claims: self.config.feature_gates.enabled(feature_gates::CLUSTER_CLAIM).then(claims),
+            reports_properties: gates.enabled(feature_gates::CLUSTER_PROPERTY),
+            reports_claims: gates.enabled(feature_gates::CLUSTER_CLAIM),
+            claims: ClaimRules {
+                max_custom: self.config.max_custom_cluster_claims,
+                reserved_suffixes: self.config.reserved_cluster_claim_suffixes.clone(),
+            },
         }
     }
 

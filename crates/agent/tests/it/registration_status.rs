@@ -6,12 +6,17 @@ use kube::{
     Api,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_api::cluster::v1alpha1::{ClusterClaim, ClusterClaimSpec};
-use ocm_runtime::Clock;
+use ocm_agent::{AgentConfig, agent::known_gates};
+use ocm_api::{
+    about::v1alpha1::{ClusterProperty, ClusterPropertySpec},
+    cluster::v1alpha1::{ClusterClaim, ClusterClaimSpec},
+    labels::SPOKE_ONLY,
+};
+use ocm_runtime::{Clock, feature_gates::FeatureGates};
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::registration_world::{World, looks_again};
+use crate::registration_world::{World, install_crds, looks_again};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_and_nodes_are_reported_as_they_come() -> Result<()> {
@@ -40,6 +45,60 @@ async fn claims_and_nodes_are_reported_as_they_come() -> Result<()> {
     .await?;
     nodes.delete(&node_name, &kube::api::DeleteParams::default()).await?;
     claims.delete(&name, &kube::api::DeleteParams::default()).await?;
+    agent.stop().await
+}
+
+fn with_properties(world: &World) -> Result<AgentConfig> {
+    let feature_gates = FeatureGates::parse(&known_gates(), &["ClusterProperty=true".to_owned()])?;
+    Ok(AgentConfig { feature_gates, ..world.config() })
+}
+
+/// Names that start with that of the cluster, with their values.
+async fn reported_claims(world: &World) -> Result<Vec<(String, String)>> {
+    let status = world.managed_cluster().await?.status.unwrap_or_default();
+    let claims = status.cluster_claims.into_iter().map(|claim| (claim.name, claim.value));
+    Ok(claims.filter(|(name, _)| name.starts_with(&world.cluster)).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn properties_are_reported_with_claims_and_win_over_them() -> Result<()> {
+    let world = World::new().await?;
+    install_crds(world.managed, &["clusterproperties"]).await?;
+    let agent = world.join(with_properties(&world)?, Clock::System).await?;
+    let claims: Api<ClusterClaim> = Api::all(world.managed_client.clone());
+    let properties: Api<ClusterProperty> = Api::all(world.managed_client.clone());
+    let name = |suffix: &str| format!("{}.{suffix}.example.com", world.cluster);
+    for suffix in ["a", "b"] {
+        let claim = ClusterClaim::new(name(suffix), ClusterClaimSpec { value: Some("claim".into()) });
+        claims.create(&PostParams::default(), &claim).await?;
+    }
+    let property =
+        |suffix: &str, value: &str| ClusterProperty::new(name(suffix), ClusterPropertySpec { value: value.into() });
+    let mut hidden = property("hidden", "here");
+    hidden.metadata.labels = Some([(SPOKE_ONLY.to_owned(), String::new())].into());
+    // The hub would refuse the whole status with a value as long as this.
+    for property in [property("b", "property"), property("c", "property"), hidden, property("long", &"x".repeat(1025))]
+    {
+        properties.create(&PostParams::default(), &property).await?;
+    }
+
+    let expected =
+        [("a", "claim"), ("b", "property"), ("c", "property")].map(|(suffix, value)| (name(suffix), value.to_owned()));
+    eventually("the hub knows them", || async { anyhow::Ok(reported_claims(&world).await? == expected) }).await?;
+    properties.delete(&name("b"), &kube::api::DeleteParams::default()).await?;
+    eventually("the claim of that name is reported again", || async {
+        anyhow::Ok(reported_claims(&world).await?.contains(&(name("b"), "claim".to_owned())))
+    })
+    .await?;
+    agent.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_the_definition_of_properties_is_reported_without_them() -> Result<()> {
+    let world = World::bare().await?;
+    let agent = world.join(with_properties(&world)?, Clock::System).await?;
+    let status = world.managed_cluster().await?.status.context("no status")?;
+    assert!(status.version.kubernetes.is_some() && status.cluster_claims.is_empty());
     agent.stop().await
 }
 

@@ -23,6 +23,8 @@ pub const CLUSTER_SET_ENFORCEMENT: Duration = Duration::from_secs(10);
 
 /// Most ClusterClaims reported to the hub, reserved ones not counted.
 pub const MAX_CUSTOM_CLUSTER_CLAIMS: usize = 20;
+/// Longest value of a claim in the status of a ManagedCluster, in characters.
+pub const MAX_CLAIM_VALUE_CHARACTERS: usize = 1024;
 /// An agent with this many requests on the hub makes no more.
 pub const MAX_CLUSTER_CSRS: usize = 10;
 /// Shortest life time of a certificate an agent may ask for, in seconds.

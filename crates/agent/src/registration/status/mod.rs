@@ -7,6 +7,7 @@
 mod claims;
 mod health;
 mod namespaces;
+mod optional;
 mod plan;
 mod resources;
 mod sources;
@@ -18,7 +19,7 @@ use std::{
 
 use jiff::Timestamp;
 use kube::Api;
-use ocm_api::{cluster::v1::ManagedCluster, conditions};
+use ocm_api::{cluster::v1::ManagedCluster, conditions, labels, limits};
 use ocm_runtime::{
     Cache, Class, Classified, Context, Controller, ControllerBuilder, Informers, Requeue, conditions as set,
     error::chain,
@@ -79,8 +80,9 @@ pub(crate) struct StatusSettings {
     pub(crate) cluster: String,
     pub(crate) hub_hash: String,
     pub(crate) period: Duration,
-    /// `None` when claims are not reported.
-    pub(crate) claims: Option<ClaimRules>,
+    pub(crate) reports_properties: bool,
+    pub(crate) reports_claims: bool,
+    pub(crate) claims: ClaimRules,
 }
 
 /// Reports on the cluster.
@@ -92,6 +94,8 @@ pub(crate) struct Status {
     recorder: EventRecorder,
     /// Since when the API server has not been healthy.
     failing_since: Mutex<Option<Instant>>,
+    /// The claims that the last log line said were left out.
+    left_out: Mutex<Vec<String>>,
 }
 
 /// The outcome of `apply`.
@@ -116,6 +120,7 @@ impl Status {
             recorder,
             settings,
             failing_since: Mutex::default(),
+            left_out: Mutex::default(),
         }
     }
 
@@ -127,6 +132,24 @@ impl Status {
             Health::Failing { .. } => return since.get_or_insert_with(Instant::now).elapsed(),
         }
         Duration::ZERO
+    }
+
+    /// Logs once which claims the hub does not get.
+    fn log_left_out(&self, names: &[String]) {
+        let mut logged = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if *logged == names {
+            return;
+        }
+        names.clone_into(&mut logged);
+        if !names.is_empty() {
+            let (names, longest) = (names.join(", "), limits::MAX_CLAIM_VALUE_CHARACTERS);
+            warn!(
+                names,
+                "not reporting these ClusterProperties or ClusterClaims: the hub takes values of 1 to {longest} characters; \
+                 shorten them, or keep them here with the label {}",
+                labels::SPOKE_ONLY
+            );
+        }
     }
 
     async fn patch(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<(), StatusError> {
@@ -184,6 +207,7 @@ impl Controller for Status {
             Plan::Nothing => return Ok(None),
             Plan::Report(decision) => *decision,
         };
+        self.log_left_out(&decision.left_out);
         let namespaces = self.sources.manage(&decision.namespaces).await;
         Ok(Some(Applied { decision, namespaces }))
     }

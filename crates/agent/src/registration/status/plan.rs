@@ -4,10 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use ocm_api::{
-    cluster::{
-        v1::{ManagedCluster, ManagedClusterStatus},
-        v1alpha1::ClusterClaim,
-    },
+    cluster::v1::{ManagedCluster, ManagedClusterStatus},
     conditions::{self, cluster},
     limits,
     reasons::cluster::{AVAILABLE, JOINED, KUBE_API_SERVER_UNAVAILABLE},
@@ -15,7 +12,7 @@ use ocm_api::{
 use ocm_runtime::{conditions as set, conditions::NewCondition};
 
 use super::{
-    claims::ClaimRules,
+    claims::{ClaimRules, Statements},
     health::Health,
     namespaces::{self, Action},
     resources::{self, NodeSize},
@@ -30,8 +27,7 @@ pub(crate) struct Observed {
     pub(crate) failing_for: Duration,
     /// What was read from the managed cluster; `None` while it is not healthy.
     pub(crate) facts: Option<Facts>,
-    /// `None` when claims are not reported.
-    pub(crate) claims: Option<ClaimRules>,
+    pub(crate) claims: ClaimRules,
 }
 
 /// What was read from a healthy managed cluster.
@@ -39,7 +35,7 @@ pub(crate) struct Observed {
 pub(crate) struct Facts {
     pub(crate) version: String,
     pub(crate) nodes: Vec<Arc<NodeSize>>,
-    pub(crate) claims: Vec<Arc<ClusterClaim>>,
+    pub(crate) statements: Statements,
     /// Existing namespaces that cluster sets of this hub require.
     pub(crate) namespaces: BTreeSet<String>,
 }
@@ -58,6 +54,8 @@ pub(crate) struct Decision {
     /// The status, without the conditions of its namespaces.
     pub(crate) status: ManagedClusterStatus,
     pub(crate) namespaces: Vec<Action>,
+    /// Names of properties and claims that the hub would refuse.
+    pub(crate) left_out: Vec<String>,
     /// When the next pass is due.
     pub(crate) again: Option<Duration>,
 }
@@ -73,12 +71,12 @@ pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let joined = NewCondition::is_true(cluster::JOINED, JOINED, "The cluster has joined this hub");
     set::set(&mut status.conditions, joined, None, now);
     let again = available(&mut status, observed, now);
-    let mut namespaces = Vec::new();
+    let (mut namespaces, mut left_out) = (Vec::new(), Vec::new());
     if let (Health::Ok, Some(facts)) = (&observed.health, &observed.facts) {
-        describe(&mut status, facts, observed.claims.as_ref());
+        left_out = describe(&mut status, facts, &observed.claims);
         namespaces = namespaces::plan(&observed.cluster, &facts.namespaces);
     }
-    Plan::Report(Box::new(Decision { status, namespaces, again }))
+    Plan::Report(Box::new(Decision { status, namespaces, left_out, again }))
 }
 
 fn is_false(status: &ManagedClusterStatus, type_: &str) -> bool {
@@ -102,9 +100,12 @@ fn available(status: &mut ManagedClusterStatus, observed: &Observed, now: Timest
     None
 }
 
-fn describe(status: &mut ManagedClusterStatus, facts: &Facts, claims: Option<&ClaimRules>) {
+/// Sets everything but conditions and namespaces. Returns the names of the claims that it left out.
+fn describe(status: &mut ManagedClusterStatus, facts: &Facts, claims: &ClaimRules) -> Vec<String> {
     status.version.kubernetes = Some(facts.version.clone());
     status.capacity = resources::capacity(&facts.nodes, &status.capacity);
     status.allocatable = resources::allocatable(&facts.nodes);
-    status.cluster_claims = claims.map(|rules| rules.choose(&facts.claims)).unwrap_or_default();
+    let chosen = claims.choose(&facts.statements);
+    status.cluster_claims = chosen.claims;
+    chosen.left_out
 }

@@ -3,7 +3,16 @@ use std::{collections::BTreeSet, sync::Arc};
 use ocm_api::cluster::v1::{ClusterSetManagedNamespaceConfig, ManagedClusterStatus};
 use ocm_runtime::conditions::NewCondition;
 
-use super::{claims::tests::claim, namespaces::Action, plan::Facts, resources::tests::node, *};
+use super::{
+    claims::{
+        Statements,
+        tests::{claim, property},
+    },
+    namespaces::Action,
+    plan::Facts,
+    resources::tests::node,
+    *,
+};
 
 fn condition(type_: &'static str, status: &'static str) -> NewCondition {
     NewCondition { type_, status, reason: "Reason", message: String::new() }
@@ -26,13 +35,7 @@ fn accepted() -> ManagedCluster {
 fn healthy(cluster: ManagedCluster) -> Observed {
     let facts = Facts { version: "v1.36.3".into(), ..Facts::default() };
     let claims = ClaimRules { max_custom: 20, reserved_suffixes: Vec::new() };
-    Observed {
-        cluster: Arc::new(cluster),
-        health: Health::Ok,
-        failing_for: Duration::ZERO,
-        facts: Some(facts),
-        claims: Some(claims),
-    }
+    Observed { cluster: Arc::new(cluster), health: Health::Ok, failing_for: Duration::ZERO, facts: Some(facts), claims }
 }
 
 fn failing(cluster: ManagedCluster, seconds: u64) -> Observed {
@@ -106,17 +109,19 @@ fn what_was_known_of_a_failing_cluster_stays() {
 }
 
 #[test]
-fn nodes_and_claims_are_reported_and_claims_go_with_their_gate() {
+fn nodes_and_claims_are_reported_and_claims_that_are_gone_disappear() {
     let mut observed = healthy(accepted());
     let facts = observed.facts.as_mut().unwrap();
     facts.nodes = vec![node("1", false), node("1", true)];
-    facts.claims = vec![Arc::new(claim("id.k8s.io"))];
+    facts.statements = Statements { properties: vec![Arc::new(property("a", ""))], claims: vec![Arc::new(claim("b"))] };
     let decision = decide(&observed);
     assert_eq!(decision.status.capacity["cpu"].0, "2");
     assert_eq!(decision.status.allocatable["cpu"].0, "1");
     assert_eq!(decision.status.cluster_claims.len(), 1);
-    observed.claims = None;
-    assert!(decide(&observed).status.cluster_claims.is_empty());
+    assert_eq!(decision.left_out, ["a"], "the hub would refuse its empty value, and the rest of the status with it");
+    let mut cluster = accepted();
+    cluster.status.as_mut().unwrap().cluster_claims = decision.status.cluster_claims;
+    assert!(decide(&healthy(cluster)).status.cluster_claims.is_empty());
 }
 
 #[test]
