@@ -45,7 +45,7 @@ use self::{
     send::Current,
     transport::{Transport, boxed},
 };
-pub use self::{error::ClientError, exec::PluginError, proxy::Proxies};
+pub use self::{error::ClientError, exec::PluginError, identity::is_same_server, proxy::Proxies};
 use crate::{
     Clock, Context,
     kubeconfig::{self, Fingerprint, KubeconfigError},

@@ -11,10 +11,11 @@ use clap::{Args, ValueEnum};
 use ocm_agent::{AgentConfig, AgentError, Components, agent};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
-    leases, namespaces,
+    feature_gates, leases, namespaces,
     secrets::{self, KEY_KUBECONFIG},
 };
 use ocm_runtime::{Context, admin, client::Endpoint, leader};
+use tracing::info;
 
 use crate::{
     args::{self, CommonArgs},
@@ -45,6 +46,16 @@ pub(crate) struct AgentArgs {
     /// Kubeconfig for the hub until the agent has its own credentials
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
+
+    /// Kubeconfig for each hub that the agent can join, the preferred one first. May be repeated; at least two, with the feature
+    /// gate MultipleHubs
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    bootstrap_kubeconfigs: Vec<PathBuf>,
+
+    /// How long the agent stays without contact to its hub before it selects again, in seconds, with the feature gate
+    /// MultipleHubs
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    hub_connection_timeout_seconds: u32,
 
     /// Secret with the bootstrap kubeconfig. The agent bootstraps again when it changes
     #[arg(long, value_name = "NAME", default_value = secrets::BOOTSTRAP_HUB_KUBECONFIG)]
@@ -206,6 +217,8 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.agent_id = args.agent_id.clone().unwrap_or_default();
     config.namespace = args.common.namespace(namespaces::AGENT);
     config.bootstrap_kubeconfig.clone_from(&args.bootstrap_kubeconfig);
+    config.hubs.bootstrap_kubeconfigs.clone_from(&args.bootstrap_kubeconfigs);
+    config.hubs.connection_timeout = Duration::from_secs(args.hub_connection_timeout_seconds.into());
     config.bootstrap_kubeconfig_secret.clone_from(&args.bootstrap_kubeconfig_secret);
     config.hub_kubeconfig_secret.clone_from(&args.hub_kubeconfig_secret);
     config.components = Components {
@@ -225,5 +238,17 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.workers = args.workload_agent_workers.into();
     config.validate()?;
+    log_unused(args, &config);
     Ok(config)
+}
+
+/// Logs the bootstrap kubeconfigs that do not count: one is for an agent with one hub, the list for one that selects.
+fn log_unused(args: &AgentArgs, config: &AgentConfig) {
+    let selects = config.feature_gates.enabled(feature_gates::MULTIPLE_HUBS);
+    if !selects && !args.bootstrap_kubeconfigs.is_empty() {
+        info!("the flag --bootstrap-kubeconfigs has no effect without the feature gate MultipleHubs");
+    }
+    if selects && args.bootstrap_kubeconfig.is_some() {
+        info!("the flag --bootstrap-kubeconfig has no effect with the feature gate MultipleHubs");
+    }
 }

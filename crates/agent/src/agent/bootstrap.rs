@@ -11,26 +11,28 @@ use super::{
     Agent, AgentConfig, AgentError, USER_AGENT,
     credentials::Credentials,
     hub_kubeconfig::{Connection, Invalid},
+    hubs::Leave,
 };
 use crate::registration::{
     certificate::{Certificate, DesiredCertificate, Reporter, Requests},
     cluster_creation::{ClusterCreation, DesiredCluster},
+    hub_contact::HubContact,
 };
 
 /// How often the files of the bootstrap kubeconfig are polled.
 const FILE_POLL: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Ends when the credentials are valid, or when the bootstrap kubeconfig has changed.
+    /// Ends when the credentials are valid, when the bootstrap kubeconfig has changed, or when another hub is to be selected.
     pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let (path, connection) = self.bootstrap_connection(cause)?;
         let endpoint = Endpoint::load(&self.context, Some(path))?;
-        let phase = self.context.child();
-        let started =
-            info_span!("bootstrap", hub = connection.server).in_scope(|| self.start(&phase, &endpoint, &connection));
+        let (phase, leave) = (self.context.child(), Leave::default());
+        let started = info_span!("bootstrap", hub = connection.server)
+            .in_scope(|| self.start(&phase, &endpoint, &connection, &leave));
         if started.is_ok() {
-            self.until_joined(changes).await;
+            self.until_joined(changes, &leave).await;
         }
         phase.stop().await;
         started
@@ -46,7 +48,13 @@ impl Agent {
         }
     }
 
-    fn start(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
+    fn start(
+        &self,
+        phase: &Context,
+        endpoint: &Endpoint,
+        connection: &Connection,
+        leave: &Leave,
+    ) -> Result<(), AgentError> {
         let desired = self.desired_certificate(Some(connection))?;
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
         phase.run(ClusterCreation::new(hub.client().clone(), self.desired_cluster()), 1);
@@ -54,14 +62,19 @@ impl Agent {
             Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, desired, Reporter::Disabled),
             1,
         );
+        if self.config.selects_hub() {
+            let (cluster, hubs, clock) = (&self.names.cluster, &self.config.hubs, phase.clock());
+            phase.run(HubContact::by_answers(hub.client(), cluster, hubs, clock, leave.clone()), 1);
+        }
         info!("joining the hub");
         Ok(())
     }
 
-    async fn until_joined(&self, changes: BootstrapChanges<'_>) {
+    async fn until_joined(&self, changes: BootstrapChanges<'_>, leave: &Leave) {
         tokio::select! {
             () = self.context.ended() => {}
             () = changes.next() => {}
+            reason = leave.asked() => warn!(reason, "leaving this hub, selecting again"),
             () = until_valid(&self.credentials) => info!("the hub has issued a certificate"),
         }
     }
@@ -96,7 +109,8 @@ async fn until_valid(credentials: &Credentials) {
     while credentials.check().is_err() && changes.changed().await.is_ok() {}
 }
 
-/// Notifies of changes of the secret with the bootstrap kubeconfig.
+/// Notifies of changes of the secret with the bootstrap kubeconfig. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct BootstrapSecret {
     changed: signal::Sender<()>,
 }
@@ -150,12 +164,12 @@ impl<'a> BootstrapChanges<'a> {
     }
 }
 
-fn fingerprint(file: Option<&Path>) -> Option<Fingerprint> {
+pub(super) fn fingerprint(file: Option<&Path>) -> Option<Fingerprint> {
     Fingerprint::of(file?, None).ok()
 }
 
-/// A file that cannot be read is no change: it may be incomplete.
-async fn file_changed(file: Option<&Path>, known: Option<Fingerprint>) {
+/// Waits until the kubeconfig, or a file that it names, has changed. One that cannot be read has not: it may be incomplete.
+pub(super) async fn file_changed(file: Option<&Path>, known: Option<Fingerprint>) {
     while fingerprint(file).is_none_or(|found| Some(found) == known) {
         tokio::time::sleep(FILE_POLL).await;
     }

@@ -13,12 +13,16 @@ use ocm_runtime::{
     feature_gates::{FeatureGates, Known},
 };
 
-use super::names::Names;
+use super::{hubs::Hubs, names::Names};
 use crate::work;
 
 /// Feature gates of the agent whose features are implemented.
-const BUILT_GATES: &[&str] =
-    &[feature_gates::CLUSTER_CLAIM, feature_gates::CLUSTER_PROPERTY, feature_gates::ADDON_MANAGEMENT];
+const BUILT_GATES: &[&str] = &[
+    feature_gates::CLUSTER_CLAIM,
+    feature_gates::CLUSTER_PROPERTY,
+    feature_gates::ADDON_MANAGEMENT,
+    feature_gates::MULTIPLE_HUBS,
+];
 
 /// Which halves of the agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub struct AgentConfig {
     pub namespace: String,
     /// The kubeconfig for the hub until the agent has its own credentials.
     pub bootstrap_kubeconfig: Option<PathBuf>,
+    /// The hubs that the agent selects from, with the feature gate MultipleHubs. It takes the place of `bootstrap_kubeconfig`.
+    pub hubs: Hubs,
     /// The secret with the bootstrap kubeconfig. The agent bootstraps again when it changes.
     pub bootstrap_kubeconfig_secret: String,
     /// The secret with the agent's own credentials for the hub.
@@ -82,6 +88,7 @@ impl AgentConfig {
             agent_id: String::new(),
             namespace: namespaces::AGENT.into(),
             bootstrap_kubeconfig: None,
+            hubs: Hubs::default(),
             bootstrap_kubeconfig_secret: secrets::BOOTSTRAP_HUB_KUBECONFIG.into(),
             hub_kubeconfig_secret: secrets::HUB_KUBECONFIG.into(),
             hub_kubeconfig_dir: hub_kubeconfig_dir.into(),
@@ -117,8 +124,14 @@ impl AgentConfig {
     }
 
     /// The secrets that only the agent may use.
-    pub(crate) fn own_secrets(&self) -> [ObjectKey; 2] {
-        [self.hub_secret(), ObjectKey::new(&self.namespace, &self.bootstrap_kubeconfig_secret)]
+    pub(crate) fn own_secrets(&self) -> Vec<ObjectKey> {
+        let own = [self.hub_kubeconfig_secret.clone(), self.bootstrap_kubeconfig_secret.clone()];
+        own.into_iter().chain(self.hubs.secrets()).map(|name| ObjectKey::new(&self.namespace, name)).collect()
+    }
+
+    /// Whether the agent selects its hub from a list.
+    pub(crate) fn selects_hub(&self) -> bool {
+        self.components.registration && self.feature_gates.enabled(feature_gates::MULTIPLE_HUBS)
     }
 
     /// The requested life time of certificates; `None` for the hub's default.
@@ -143,6 +156,9 @@ impl AgentConfig {
         }
         if self.addon_driver != KubeClientDriver::Csr {
             return Err(OptionError::AddOnDriver(self.addon_driver.clone()));
+        }
+        if self.selects_hub() {
+            self.hubs.validate()?;
         }
         match self.spoke_external_server_urls.iter().find(|url| !is_https(url)) {
             Some(url) => Err(OptionError::ExternalUrl(url.clone())),
@@ -177,6 +193,19 @@ pub enum OptionError {
         driver = .0.as_str()
     )]
     AddOnDriver(KubeClientDriver),
+    /// There is nothing to select from.
+    #[error(
+        "--bootstrap-kubeconfigs names {files}, and with the feature gate MultipleHubs there must be at least two: name the \
+         bootstrap kubeconfig of each hub, or leave the gate out and name the only hub with --bootstrap-kubeconfig",
+        files = if *.0 == 1 { "1 file".to_owned() } else { format!("{} files", .0) }
+    )]
+    TooFewHubs(usize),
+    /// A bootstrap kubeconfig is in the list twice.
+    #[error("--bootstrap-kubeconfigs names {path} twice: name one bootstrap kubeconfig for each hub", path = .0.display())]
+    SameHubFile(PathBuf),
+    /// The agent would leave every hub at once.
+    #[error("--hub-connection-timeout-seconds is 0: give a time in seconds, such as 600")]
+    HubTimeout,
     /// Not a valid address of an API server.
     #[error("--spoke-external-server-urls holds {0:?}: give addresses such as https://api.example.com:6443")]
     ExternalUrl(String),

@@ -9,11 +9,13 @@ use ocm_runtime::{
 };
 use tracing::{info, info_span, warn};
 
-use super::{Agent, AgentError, USER_AGENT, bootstrap::BootstrapChanges, hub_kubeconfig::Connection};
+use super::{Agent, AgentError, USER_AGENT, bootstrap::BootstrapChanges, hub_kubeconfig::Connection, hubs::Leave};
 use crate::{
     registration::{
         addon::{self, HostClusters},
         certificate::{Certificate, Reporter, Requests},
+        hub_acceptance::HubAcceptance,
+        hub_contact::HubContact,
         lease::LeaseRenewal,
         status::{ClaimRules, Status, StatusSettings},
     },
@@ -24,17 +26,19 @@ use crate::{
 const CLOCK_POLL: Duration = Duration::from_secs(60);
 
 impl Agent {
-    /// Ends when the credentials are no longer valid, or when the bootstrap kubeconfig has changed.
+    /// Ends when the credentials are no longer valid, when the bootstrap kubeconfig has changed, or when another hub is to be
+    /// selected.
     pub(super) async fn connected_phase(&self) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
         let (connection, endpoint) = self.credentials.load()?;
-        let phase = self.context.child();
+        let (phase, leave) = (self.context.child(), Leave::default());
         let started = info_span!("connected", hub = connection.server)
-            .in_scope(|| self.work_with(&phase, &endpoint, &connection));
+            .in_scope(|| self.work_with(&phase, &endpoint, &connection, &leave));
         if started.is_ok() {
             tokio::select! {
                 () = self.context.ended() => {}
                 () = changes.next() => {}
+                reason = leave.asked() => warn!(reason, "leaving this hub, selecting again"),
                 () = self.keep_current(&endpoint, &connection) => {}
             }
         }
@@ -43,7 +47,13 @@ impl Agent {
         started
     }
 
-    fn work_with(&self, phase: &Context, endpoint: &Endpoint, connection: &Connection) -> Result<(), AgentError> {
+    fn work_with(
+        &self,
+        phase: &Context,
+        endpoint: &Endpoint,
+        connection: &Connection,
+        leave: &Leave,
+    ) -> Result<(), AgentError> {
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
         let managed = Informers::new(self.managed.client(USER_AGENT)?, phase.clone());
         let work = self.config.work_settings(&self.names, &connection.server);
@@ -51,6 +61,9 @@ impl Agent {
         let recorder = self.recorder(&hub);
         phase.run(self.certificate(&hub)?, 1);
         phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
+        if self.config.selects_hub() {
+            self.watch_hub(phase, &hub, leave);
+        }
         phase.run(Status::new(phase, &hub, &managed, recorder, status), 1);
         if self.config.feature_gates.enabled(feature_gates::ADDON_MANAGEMENT) {
             let hosts = HostClusters { managed, management: self.management.clone() };
@@ -63,10 +76,17 @@ impl Agent {
         Ok(())
     }
 
+    /// Runs the controllers that find out whether the agent must leave the hub.
+    fn watch_hub(&self, phase: &Context, hub: &Informers, leave: &Leave) {
+        let (cluster, hubs, clock) = (&self.names.cluster, &self.config.hubs, phase.clock());
+        phase.run(HubAcceptance::new(hub, cluster, leave.clone()), 1);
+        phase.run(HubContact::by_lease(hub.client(), cluster, hubs, clock, leave.clone()), 1);
+    }
+
     /// The controller of the agent's certificate. The kubeconfig in its secret follows the bootstrap kubeconfig, if that can
     /// be read.
     fn certificate(&self, hub: &Informers) -> Result<Certificate, AgentError> {
-        let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
+        let bootstrap = self.credentials.hub();
         let clusters: Cache<ManagedCluster> = hub.all(WatchFilter::named(&self.names.cluster));
         let desired = self.desired_certificate(bootstrap.as_ref())?;
         Ok(Certificate::new(
@@ -79,10 +99,10 @@ impl Agent {
 
     /// Add-ons get the same kubeconfig as the agent itself.
     fn addon_settings(&self, connection: &Connection) -> Result<addon::Settings, AgentError> {
-        let bootstrap = self.credentials.bootstrap().and_then(Result::ok);
+        let bootstrap = self.credentials.hub();
         Ok(addon::Settings {
             cluster: self.names.cluster.clone(),
-            own_secrets: self.config.own_secrets().into(),
+            own_secrets: self.config.own_secrets(),
             kubeconfig: bootstrap.as_ref().unwrap_or(connection).render()?,
             certificate_seconds: self.config.certificate_seconds(),
             lease_period: self.config.addon_lease_period,

@@ -20,6 +20,7 @@ use super::{
     AgentError,
     files::{FilesError, HubDir},
     hub_kubeconfig::{self, Connection, ConnectionError, Invalid, Valid},
+    hubs::SelectedHub,
     names::Names,
 };
 use crate::registration::certificate;
@@ -36,6 +37,8 @@ pub(super) struct Credentials {
     dir: HubDir,
     names: Names,
     bootstrap: Option<PathBuf>,
+    /// The hub that was selected, for an agent with several.
+    selected: Option<Connection>,
     /// Notifies of changed files.
     changed: signal::Sender<()>,
     /// When those in use expire; `None` while the agent has no valid ones.
@@ -45,7 +48,12 @@ pub(super) struct Credentials {
 impl Credentials {
     pub(super) fn new(context: &Context, dir: HubDir, names: Names, bootstrap: Option<PathBuf>) -> Self {
         let changed = signal::Sender::new(());
-        Self { context: context.clone(), dir, names, bootstrap, changed, in_use: Arc::default() }
+        Self { context: context.clone(), dir, names, bootstrap, selected: None, changed, in_use: Arc::default() }
+    }
+
+    /// The same credentials, for an agent that has selected this hub.
+    pub(super) fn for_hub(&self, hub: SelectedHub) -> Self {
+        Self { bootstrap: Some(hub.bootstrap), selected: Some(hub.connection), ..self.clone() }
     }
 
     /// Connects with them.
@@ -69,9 +77,15 @@ impl Credentials {
         self.bootstrap.as_ref().map(|path| Connection::read(path))
     }
 
+    /// The connection that they must be for: that of the bootstrap kubeconfig, or while this cannot be read, that of the
+    /// selected hub. `None` if neither is known.
+    pub(super) fn hub(&self) -> Option<Connection> {
+        self.bootstrap().and_then(Result::ok).or_else(|| self.selected.clone())
+    }
+
     /// Whether they are valid now. A bootstrap kubeconfig that cannot be read does not invalidate them.
     pub(super) fn check(&self) -> Result<Valid, Invalid> {
-        let bootstrap = self.bootstrap().and_then(Result::ok);
+        let bootstrap = self.hub();
         let now = self.context.clock().now();
         self.dir.consistently(|| hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, now))
     }

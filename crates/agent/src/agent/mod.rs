@@ -9,7 +9,8 @@
 //!                                                     └── expired, or bootstrap changed
 //! ```
 //!
-//! OCM's agent exits to bootstrap again; this one starts the next phase in the same process.
+//! OCM's agent exits to bootstrap again; this one starts the next phase in the same process. An agent with several hubs
+//! selects one first ([`hubs`]).
 
 mod bootstrap;
 mod config;
@@ -19,6 +20,7 @@ mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod hub_kubeconfig;
+mod hubs;
 pub mod names;
 mod work_only;
 
@@ -33,6 +35,7 @@ use ocm_runtime::{
 };
 use tracing::{Instrument as _, info, info_span, warn};
 
+pub(crate) use self::hubs::Leave;
 use self::{
     bootstrap::BootstrapSecret,
     credentials::{Credentials, HubKubeconfigFiles},
@@ -42,6 +45,7 @@ pub use self::{
     config::{AgentConfig, Components, OptionError, ca_bundle, known_gates},
     files::FilesError,
     hub_kubeconfig::{ConnectionError, Invalid},
+    hubs::Hubs,
     names::{Names, NamesError},
 };
 
@@ -121,7 +125,8 @@ pub async fn run(
     outcome
 }
 
-/// An agent with a registration half.
+/// An agent with a registration half. Cheap to clone.
+#[derive(Clone)]
 struct Agent {
     context: Context,
     config: AgentConfig,
@@ -201,14 +206,33 @@ impl Agent {
     async fn serve(&self) -> Result<(), AgentError> {
         self.credentials.check_health_of(&self.context);
         while !self.context.is_ended() {
-            match self.credentials.check() {
-                Ok(_) => self.connected_phase().await?,
-                Err(cause) => {
-                    info!(%cause, "no valid credentials for the hub yet, requesting them");
-                    self.bootstrap_phase(cause).await?;
-                }
+            if let Some(agent) = self.at_its_hub().await {
+                agent.serve_hub().await?;
             }
         }
         Ok(())
+    }
+
+    /// The agent with the hub that it selects, or with its only hub; `None` if the context has ended.
+    async fn at_its_hub(&self) -> Option<Self> {
+        if !self.config.selects_hub() {
+            return Some(self.clone());
+        }
+        tokio::select! {
+            () = self.context.ended() => None,
+            hub = self.select_hub() => Some(Self { credentials: self.credentials.for_hub(hub), ..self.clone() }),
+        }
+    }
+
+    /// Joins the hub if necessary, and runs the controllers for it, until one of both has to start over.
+    async fn serve_hub(&self) -> Result<(), AgentError> {
+        if let Err(cause) = self.credentials.check() {
+            info!(%cause, "no valid credentials for the hub yet, requesting them");
+            self.bootstrap_phase(cause).await?;
+        }
+        match self.credentials.check() {
+            Ok(_) if !self.context.is_ended() => self.connected_phase().await,
+            _ => Ok(()),
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! | --- | --- | --- | --- |
 //! | [`cluster_creation`] | yes | | creates the ManagedCluster on the hub |
 //! | [`certificate`] | yes | yes | gets the agent's client certificate, renews it, keeps it in a Secret |
+//! | [`hub_contact`] | yes | yes | leaves a hub that has been out of reach for too long, if there are several |
+//! | [`hub_acceptance`] | | yes | leaves a hub that no longer accepts the cluster, if there are several |
 //! | [`lease`] | | yes | renews the cluster's lease, by which the hub knows that the agent is running |
 //! | [`status`] | | yes | reports health, version, resources, claims and namespaces of the cluster |
 //! | [`addon`] | | yes | gets certificates for the add-ons of the cluster, and reports on their health |
@@ -16,6 +18,8 @@
 pub mod addon;
 pub mod certificate;
 pub mod cluster_creation;
+pub mod hub_acceptance;
+pub mod hub_contact;
 pub mod lease;
 pub mod status;
 

@@ -32,6 +32,13 @@ pub const MIN_CERTIFICATE_SECONDS: i32 = 3600;
 /// A certificate is renewed when this share of its life time is left; agents add up to a quarter of it at random.
 pub const CERTIFICATE_RENEWAL_SHARE: f64 = 0.2;
 
+/// How long an agent with several hubs goes without contact before it selects again.
+pub const HUB_CONNECTION_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often it checks that.
+pub const HUB_CONNECTION_CHECK_PERIOD: Duration = Duration::from_secs(60);
+/// How long after its start it does not.
+pub const HUB_CONNECTION_CHECK_GRACE: Duration = Duration::from_secs(10);
+
 /// How often the cluster's agent reads the leases of add-ons.
 pub const ADDON_LEASE_CHECK_PERIOD: Duration = Duration::from_secs(30);
 

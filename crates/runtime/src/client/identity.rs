@@ -68,7 +68,7 @@ impl Identity {
 
     /// Checks that a configuration is for the same server. Its certificate authorities, user and proxy may differ.
     pub(super) fn check(&self, config: &Config) -> Result<(), ClientError> {
-        if is_same(&self.server, &config.cluster_url) && self.tls_server_name == config.tls_server_name {
+        if is_same_server(&self.server, &config.cluster_url) && self.tls_server_name == config.tls_server_name {
             return Ok(());
         }
         Err(ClientError::OtherServer {
@@ -79,7 +79,9 @@ impl Identity {
     }
 }
 
-fn is_same(one: &Uri, other: &Uri) -> bool {
+/// Whether two addresses are of the same API server, however they are written.
+#[must_use]
+pub fn is_same_server(one: &Uri, other: &Uri) -> bool {
     let host = |uri: &Uri| uri.host().map(str::to_lowercase);
     let path = |uri: &Uri| uri.path().trim_end_matches('/').to_owned();
     one.scheme() == other.scheme()

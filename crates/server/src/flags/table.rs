@@ -104,14 +104,8 @@ pub(super) static TABLE: &[Flag] = &[
     // `registration agent`.
     flag(Agent, "bootstrap-kubeconfig", "", Text, Works),
     flag(Agent, "bootstrap-kubeconfig-secret", "bootstrap-hub-kubeconfig", Text, Works),
-    flag(
-        Agent,
-        "bootstrap-kubeconfigs",
-        "",
-        List,
-        not_built("an agent has one hub; give it with --bootstrap-kubeconfig"),
-    ),
-    flag(Agent, "hub-connection-timeout-seconds", "600", Integer, Gated("MultipleHubs")),
+    flag(Agent, "bootstrap-kubeconfigs", "", List, Works),
+    flag(Agent, "hub-connection-timeout-seconds", "600", Integer, Works),
     flag(Agent, "hub-kubeconfig-secret", "hub-kubeconfig-secret", Text, Works),
     flag(Agent, "spoke-external-server-urls", "", List, Works),
     flag(Agent, "cluster-healthcheck-period", "1m", Duration, Works),

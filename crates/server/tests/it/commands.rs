@@ -83,6 +83,26 @@ fn flags_that_make_no_sense_are_refused_with_what_would() -> anyhow::Result<()> 
 }
 
 #[test]
+fn a_list_of_hubs_that_cannot_be_meant_is_refused_with_what_to_do() -> anyhow::Result<()> {
+    let gate = ["agent", "--feature-gates", "MultipleHubs=true"];
+    let said = |more: &[&str]| failure(&[&gate[..], more].concat());
+    let none = said(&["--bootstrap-kubeconfig", "/hub/kubeconfig"])?;
+    assert!(none.contains("error: --bootstrap-kubeconfigs names 0 files") && none.contains("at least two"), "{none}");
+    let one = said(&["--bootstrap-kubeconfigs", "/hub/kubeconfig"])?;
+    assert!(one.contains("names 1 file,") && one.contains("--bootstrap-kubeconfig"), "{one}");
+    let twice = said(&["--bootstrap-kubeconfigs=/a/kubeconfig", "--bootstrap-kubeconfigs=/a/kubeconfig"])?;
+    assert!(twice.contains("names /a/kubeconfig twice"), "{twice}");
+    let two = ["--bootstrap-kubeconfigs=/a/kubeconfig,/b/kubeconfig", "--hub-connection-timeout-seconds"];
+    let at_once = said(&[&two[..], &["0"]].concat())?;
+    assert!(at_once.contains("--hub-connection-timeout-seconds is 0"), "{at_once}");
+    let good = said(&[&two[..], &["5"]].concat())?;
+    assert!(good.contains("no kubeconfig was given"), "the list is fine: {good}");
+    let without_gate = failure(&["agent", two[0]])?;
+    assert!(without_gate.contains("has no effect without the feature gate MultipleHubs"), "{without_gate}");
+    Ok(())
+}
+
+#[test]
 fn times_of_leader_election_that_contradict_each_other_are_refused() -> anyhow::Result<()> {
     let said = failure(&["hub", "--leader-election-lease-duration", "60s"])?;
     assert!(

@@ -12,6 +12,7 @@ mod connections;
 mod faults;
 mod flags;
 mod fleet;
+mod hubs;
 mod idle;
 mod join;
 mod killed;
