@@ -45,8 +45,8 @@ impl HubContext {
         let host = config.host.clone();
         Self {
             recorder: EventRecorder::new(client.clone(), clock.clone(), components::REGISTRATION_CONTROLLER, &host),
+            drivers: Drivers::new(&config),
             config: Arc::new(config),
-            drivers: Drivers::new(),
             writer: Arc::default(),
             addons: Arc::default(),
             decisions: Arc::default(),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ocm_api::{
-    feature_gates::{ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP},
+    feature_gates::{ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP},
     leases,
 };
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
@@ -17,6 +17,7 @@ use crate::{
     placement::{self, PlacementController},
     registration::{
         WORKERS,
+        acceptance::AcceptanceController,
         addon::{features::AddonFeaturesController, health::AddonHealthController},
         admission::AdmissionController,
         availability::{clock::ClockController, lease::LeaseController, taints::TaintController},
@@ -99,6 +100,13 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         start: |context, hub| context.run(ClusterController::new(hub), WORKERS),
     },
     ControllerInfo {
+        name: AcceptanceController::NAME,
+        component: REGISTRATION,
+        summary: "accepts clusters that join for the first time",
+        gate: Some(MANAGED_CLUSTER_AUTO_APPROVAL),
+        start: |context, hub| context.run(AcceptanceController::new(hub), WORKERS),
+    },
+    ControllerInfo {
         name: SharedRolesController::NAME,
         component: REGISTRATION,
         summary: "maintains the two ClusterRoles that all clusters share",
@@ -157,7 +165,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     ControllerInfo {
         name: CsrController::NAME,
         component: REGISTRATION,
-        summary: "approves renewals of agents' certificates",
+        summary: "approves renewals of agents' certificates, and with ManagedClusterAutoApproval first ones too",
         gate: None,
         start: |context, hub| context.run(CsrController::new(hub), WORKERS),
     },

@@ -26,6 +26,17 @@ pub enum Error {
         /// The value of its label, empty for what all clusters share.
         owner: String,
     },
+    /// The API server does not let the hub accept a cluster.
+    #[error(
+        "failed to accept ManagedCluster {cluster} automatically; the right to do so is granted by: kubectl apply --server-side -f deploy/auto-approval.yaml"
+    )]
+    MayNotAccept {
+        /// The cluster's name.
+        cluster: String,
+        /// The API server's answer.
+        #[source]
+        source: ocm_runtime::Error,
+    },
     /// The selector of a cluster set cannot be read.
     #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
     Selector {
@@ -60,7 +71,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 impl Classified for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Api(error) => error.class(),
+            Self::Api(error) | Self::MayNotAccept { source: error, .. } => error.class(),
             Self::Shared(error) => error.class(),
             Self::Stale { .. } => Class::Conflict,
             Self::Foreign { .. } => Class::Transient,

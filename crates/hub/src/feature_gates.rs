@@ -1,10 +1,12 @@
 //! The feature gates that a hub process knows.
 
-use ocm_api::feature_gates::{self, ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, GateSet, RESOURCE_CLEANUP};
+use ocm_api::feature_gates::{
+    self, ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, GateSet, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP,
+};
 use ocm_runtime::feature_gates::Known;
 
 /// Gates whose feature is here.
-const BUILT: [&str; 3] = [ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP];
+const BUILT: [&str; 4] = [ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP];
 
 /// The sets of OCM's commands whose place a hub takes.
 const SETS: [GateSet; 4] =

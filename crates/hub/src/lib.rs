@@ -73,6 +73,9 @@ pub struct HubConfig {
     pub labels: BTreeMap<String, String>,
     /// What is deleted with a cluster, in this order.
     pub gc_resources: Vec<GcResource>,
+    /// Users who may have the first certificates of agents approved without an administrator. Without the feature gate
+    /// `ManagedClusterAutoApproval` nobody may.
+    pub auto_approved_csr_users: Vec<String>,
 }
 
 impl Default for HubConfig {
@@ -85,6 +88,7 @@ impl Default for HubConfig {
             controllers: Vec::new(),
             labels: BTreeMap::new(),
             gc_resources: GcResource::defaults(),
+            auto_approved_csr_users: Vec::new(),
         }
     }
 }

@@ -3,14 +3,19 @@
 use std::{collections::BTreeSet, convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
 
 use kube::Client;
-use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError};
-use ocm_runtime::Context;
+use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError, feature_gates};
+use ocm_runtime::{Context, feature_gates::FeatureGates};
 
 /// The kinds that the hub watches if this controller runs alone. No server is needed: what is watched is awaited at once.
 fn watched(controller: &ControllerInfo) -> Result<Vec<String>, StartError> {
-    let context = start(HubConfig { controllers: vec![controller.name.into()], ..HubConfig::default() })?;
+    let context = start(HubConfig { controllers: vec![controller.name.into()], ..with_all_gates() })?;
     let awaited = context.health().awaited();
     Ok(awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect())
+}
+
+fn with_all_gates() -> HubConfig {
+    let gates = FeatureGates::parse(&feature_gates::known(), &["AllAlpha=true", "AllBeta=true"].map(str::to_owned));
+    HubConfig { gates: gates.unwrap_or_default(), ..HubConfig::default() }
 }
 
 /// A hub whose API server does not answer.
@@ -45,7 +50,7 @@ fn page() -> Result<String, StartError> {
 
 /// The controllers that run in a hub of all controllers, by their metrics.
 fn running() -> Result<BTreeSet<String>, StartError> {
-    let context = start(HubConfig::default())?;
+    let context = start(with_all_gates())?;
     let metrics = context.metrics().encode();
     let depths = metrics.lines().filter_map(|line| line.strip_prefix("ocm_controller_queue_depth{controller=\""));
     Ok(depths.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use ocm_api::namespaces;
+use ocm_api::{feature_gates::MANAGED_CLUSTER_AUTO_APPROVAL, namespaces};
 use ocm_hub::{GcResource, Hub, HubConfig, feature_gates};
 use ocm_runtime::{admin, client::Endpoint};
+use tracing::info;
 
 use crate::{
     args::{self, CommonArgs},
@@ -34,12 +35,33 @@ pub(crate) struct HubArgs {
     /// group is empty: /v1/secrets
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     gc_resource_list: Option<Vec<String>>,
+
+    /// Users whose requests for the first certificate of an agent are approved, if the feature gate
+    /// ManagedClusterAutoApproval is on and the hub accepts the cluster
+    #[arg(long, value_name = "USERS", value_delimiter = ',')]
+    auto_approved_csr_users: Vec<String>,
+
+    /// Deprecated: read if --auto-approved-csr-users is empty
+    #[arg(long, value_name = "USERS", value_delimiter = ',', hide_short_help = true)]
+    cluster_auto_approval_users: Vec<String>,
+}
+
+impl HubArgs {
+    /// The users for whom the hub approves first certificates, without empty names.
+    fn auto_approved_users(&self) -> Vec<String> {
+        let lists = [&self.auto_approved_csr_users, &self.cluster_auto_approval_users];
+        let named = lists.map(|list| list.iter().filter(|user| !user.is_empty()).cloned().collect::<Vec<_>>());
+        named.into_iter().find(|users| !users.is_empty()).unwrap_or_default()
+    }
 }
 
 pub(crate) async fn run(args: HubArgs, given: &Given) -> anyhow::Result<()> {
     process::start_logs(args.common.verbosity);
     let config = config(&args)?;
     given.check(&config.gates.not_built)?;
+    if !config.auto_approved_csr_users.is_empty() && !config.gates.enabled(MANAGED_CLUSTER_AUTO_APPROVAL) {
+        info!("--auto-approved-csr-users has no effect without the feature gate {MANAGED_CLUSTER_AUTO_APPROVAL}");
+    }
     let tls = args.common.serving.tls()?;
     let context = process::context();
     process::end_on_signal(&context)?;
@@ -60,10 +82,37 @@ fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
         gates: args.common.gates(&feature_gates::known())?,
         controllers: args.controllers.clone(),
         labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
+        auto_approved_csr_users: args.auto_approved_users(),
         ..HubConfig::default()
     };
     if let Some(resources) = &args.gc_resource_list {
         config.gc_resources = GcResource::read_all(resources);
     }
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        hub: HubArgs,
+    }
+
+    fn users(arguments: &[&str]) -> Vec<String> {
+        Command::parse_from(["ocm"].iter().chain(arguments)).hub.auto_approved_users()
+    }
+
+    #[test]
+    fn the_deprecated_list_of_users_counts_only_if_the_other_is_empty() {
+        let (new, old) = ("--auto-approved-csr-users=a,,b", "--cluster-auto-approval-users=c");
+        assert_eq!(users(&[new, old]), ["a", "b"]);
+        assert_eq!(users(&[old]), ["c"]);
+        assert_eq!(users(&["--auto-approved-csr-users=", old]), ["c"]);
+        assert_eq!(users(&["--auto-approved-csr-users="]), [""; 0]);
+    }
 }

@@ -1,12 +1,13 @@
 //! Registration: clusters join, get their rights, are watched and cleaned up.
 //!
-//! Agents create `ManagedCluster`s and certificate requests, and an administrator accepts them. [`cluster`] gives an
-//! accepted cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. What is special to
-//! one way of proving an identity is in a [`driver`]. The agent renews
-//! the lease that [`availability::lease`] made and reports the cluster's health, which [`availability`] turns into
+//! Agents create `ManagedCluster`s and certificate requests. An administrator accepts both, or, behind a feature gate,
+//! [`acceptance`] accepts the cluster and [`csr`] approves the request of a listed user. [`cluster`] gives an accepted
+//! cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. What is special to one way of
+//! proving an identity is in a [`driver`]. The agent renews the lease that [`availability::lease`] made and reports the cluster's health, which [`availability`] turns into
 //! conditions and taints. [`admission`] checks that the hub's policies are installed. [`cluster_set`] relates clusters to cluster sets, and [`addon`] to their add-ons. [`cleanup`] and
 //! [`cluster`] remove everything when the cluster is deleted.
 
+pub(crate) mod acceptance;
 pub(crate) mod addon;
 pub(crate) mod admission;
 pub(crate) mod availability;

@@ -1,9 +1,9 @@
 //! Who made a certificate request, and whether they may have the identity they ask for.
 //!
 //! This decides who gets a certificate without an administrator, so it is strict: every rule must hold, and what cannot be
-//! read does not pass. The label names the cluster, and anybody may write a label, so the subject must agree with it, and
-//! the requester must be the user that the certificate is for. How a requester is known is the business of the
-//! [driver](super::driver).
+//! read does not pass. The label names the cluster, and anybody may write a label, so the subject must agree with it. The
+//! requester must be the user that the certificate is for, or one that may bootstrap agents. The
+//! [driver](super::driver) knows who made the request, and who may bootstrap.
 
 use std::collections::BTreeMap;
 
@@ -30,10 +30,22 @@ pub(crate) struct Requester {
     pub(crate) extra: Option<BTreeMap<String, Vec<String>>>,
 }
 
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// An agent renews its own certificate.
+    Renewal,
+    /// A user who may bootstrap agents asks for the certificate of an agent of this cluster.
+    Bootstrap {
+        /// The cluster's name.
+        cluster: String,
+    },
+}
+
 /// Why a request is not approved by the hub.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotARenewal {
-    #[error("it carries no cluster's name as a label")]
+pub(crate) enum Unapproved {
+    #[error("it has no label with the name of a cluster")]
     NoCluster,
     #[error(transparent)]
     Unreadable(#[from] RequestError),
@@ -53,15 +65,22 @@ pub(crate) fn is_decided(request: &CertificateSigningRequest) -> bool {
 }
 
 impl Requester {
-    /// Checks that the requester is an agent of the request's cluster, and asks for the identity they have.
-    pub(crate) fn renews(&self, request: &CertificateSigningRequest) -> Result<(), NotARenewal> {
-        let cluster = cluster_of(request).ok_or(NotARenewal::NoCluster)?;
+    /// What the request is for, if it asks for the identity of an agent of the cluster in its label, and for no more, and the
+    /// requester has that identity or may bootstrap agents.
+    pub(crate) fn purpose(
+        &self,
+        request: &CertificateSigningRequest,
+        may_bootstrap: bool,
+    ) -> Result<Purpose, Unapproved> {
+        let cluster = cluster_of(request).ok_or(Unapproved::NoCluster)?;
         let subject = parse_request(&request.spec.request.0)?;
         agent_of(&cluster, &subject.common_name, &subject.organizations)?;
-        if self.user != subject.common_name {
-            return Err(NotARenewal::NotByItself(self.user.clone()));
+        if self.user == subject.common_name {
+            return Ok(Purpose::Renewal);
         }
-        Ok(())
+        may_bootstrap
+            .then_some(Purpose::Bootstrap { cluster })
+            .ok_or_else(|| Unapproved::NotByItself(self.user.clone()))
     }
 
     /// Asks whether the requester may renew certificates.

@@ -13,14 +13,14 @@ use ocm_testing::{client_for, eventually, unique};
 use crate::support::{World, world};
 
 /// A request of an agent of `cluster` as a test wants it.
-struct Request {
-    subject: Subject,
-    signer: &'static str,
-    label: Option<String>,
+pub(crate) struct Request {
+    pub(crate) subject: Subject,
+    pub(crate) signer: &'static str,
+    pub(crate) label: Option<String>,
 }
 
 impl Request {
-    fn renewal(cluster: &str, agent: &str) -> Self {
+    pub(crate) fn renewal(cluster: &str, agent: &str) -> Self {
         let groups = vec![identities::cluster_group(cluster), identities::MANAGED_CLUSTERS_GROUP.into()];
         Self {
             subject: Subject::new(identities::cluster_user(cluster, agent), groups),
@@ -30,10 +30,16 @@ impl Request {
     }
 
     /// Creates it; returns its name.
-    async fn send(self, client: &Client) -> Result<String> {
+    pub(crate) async fn send(self, client: &Client) -> Result<String> {
+        let pem = PrivateKey::generate().request(&self.subject)?;
+        self.send_pem(client, pem).await
+    }
+
+    /// Creates it with another content; returns its name.
+    pub(crate) async fn send_pem(self, client: &Client, pem: String) -> Result<String> {
         let mut request = CertificateSigningRequest {
             spec: CertificateSigningRequestSpec {
-                request: ByteString(PrivateKey::generate().request(&self.subject)?.into_bytes()),
+                request: ByteString(pem.into_bytes()),
                 signer_name: self.signer.into(),
                 usages: Some(signers::CLIENT_USAGES.map(str::to_owned).to_vec()),
                 ..CertificateSigningRequestSpec::default()
@@ -48,13 +54,13 @@ impl Request {
     }
 }
 
-async fn client_of_agent(world: &World, cluster: &str, agent: &str) -> Result<Client> {
+pub(crate) async fn client_of_agent(world: &World, cluster: &str, agent: &str) -> Result<Client> {
     let groups = [identities::cluster_group(cluster), identities::MANAGED_CLUSTERS_GROUP.to_owned()];
     let groups: Vec<_> = groups.iter().map(String::as_str).collect();
     client_for(&world.plane.kubeconfig_for_user(&identities::cluster_user(cluster, agent), &groups)?).await
 }
 
-async fn wait_for_certificate(world: &World, name: &str) -> Result<CertificateSigningRequest> {
+pub(crate) async fn wait_for_certificate(world: &World, name: &str) -> Result<CertificateSigningRequest> {
     let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
     eventually("the request has its certificate", || async {
         let request = requests.get(name).await?;
@@ -62,6 +68,14 @@ async fn wait_for_certificate(world: &World, name: &str) -> Result<CertificateSi
         Ok::<_, kube::Error>(has_certificate.then_some(request))
     })
     .await
+}
+
+/// Nobody has decided on the request.
+pub(crate) async fn assert_untouched(world: &World, name: &str) -> Result<()> {
+    let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
+    let conditions = requests.get(name).await?.status.and_then(|status| status.conditions);
+    assert!(conditions.is_none_or(|conditions| conditions.is_empty()), "{name}");
+    Ok(())
 }
 
 #[tokio::test]
@@ -104,10 +118,8 @@ async fn any_other_request_is_left_untouched() -> Result<()> {
     // Once a later request is through, these have been looked at.
     let last = own().send(&agent).await?;
     wait_for_certificate(&world, &last).await?;
-    let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
-    for name in untouched {
-        let conditions = requests.get(&name).await?.status.and_then(|status| status.conditions);
-        assert!(conditions.is_none_or(|conditions| conditions.is_empty()), "{name}");
+    for name in &untouched {
+        assert_untouched(&world, name).await?;
     }
     Ok(())
 }

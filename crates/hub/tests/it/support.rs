@@ -40,26 +40,45 @@ pub(crate) struct World {
 
 /// Starts the hub, once, and returns when its watches are complete.
 pub(crate) async fn world() -> Result<World> {
-    static HUB: OnceLock<Result<(), String>> = OnceLock::new();
+    static HUB: OnceLock<Result<&'static ControlPlane, String>> = OnceLock::new();
+    World::of(started(&HUB, start)?).await
+}
+
+async fn start() -> Result<&'static ControlPlane> {
+    let plane = fixture::hub();
+    let context = context();
+    install(plane, &context).await?;
+    start_hub(plane, &context, HubConfig::default()).await?;
+    Ok(plane)
+}
+
+/// Runs `start` on the fixture's runtime, if no test has done so; returns its control plane.
+pub(crate) fn started<F>(
+    plane: &OnceLock<Result<&'static ControlPlane, String>>,
+    start: impl FnOnce() -> F + Send,
+) -> Result<&'static ControlPlane>
+where
+    F: Future<Output = Result<&'static ControlPlane>>,
+{
     let start = || thread::scope(|scope| scope.spawn(|| fixture::runtime().block_on(start())).join());
-    let started = HUB.get_or_init(|| match start() {
+    let started = plane.get_or_init(|| match start() {
         Ok(result) => result.map_err(|error| format!("{error:#}")),
         Err(_) => Err("the start of the hub panicked".into()),
     });
-    started.clone().map_err(anyhow::Error::msg)?;
-    let plane = fixture::hub();
-    Ok(World { plane, client: plane.client().await? })
+    started.clone().map_err(anyhow::Error::msg)
 }
 
-async fn start() -> Result<()> {
-    let plane = fixture::hub();
-    // What is refused is retried after minutes elsewhere.
+/// A context in which what is refused is retried after seconds; elsewhere it is after minutes.
+pub(crate) fn context() -> Context {
     let refused = Backoff::new(Duration::from_secs(2), Duration::from_secs(4));
-    let context = Context::new().with_retries(RetryDelays { refused, ..RetryDelays::default() });
-    install(plane, &context).await?;
+    Context::new().with_retries(RetryDelays { refused, ..RetryDelays::default() })
+}
+
+/// Starts a hub under its account, and returns when its watches are complete.
+pub(crate) async fn start_hub(plane: &ControlPlane, context: &Context, config: HubConfig) -> Result<()> {
     let kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, ACCOUNT).await?;
-    let config = HubConfig { host: "test".into(), ..HubConfig::default() };
-    Hub::start(&context, client_for(&kubeconfig).await?, config)?;
+    let config = HubConfig { host: "test".into(), ..config };
+    Hub::start(context, client_for(&kubeconfig).await?, config)?;
     eventually("the hub's watches are complete", || async {
         let awaited = context.health().awaited();
         if awaited.is_empty() { Seen::Settled(()) } else { Seen::NotYet(awaited.join(", ")) }
@@ -76,8 +95,12 @@ pub(crate) async fn install(plane: &ControlPlane, context: &Context) -> Result<(
         crd.trust_converter(plane.certificate_authority().as_bytes());
         definitions.push(yaml::to_string(&crd.definition)?);
     }
-    let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/hub.yaml");
-    plane.install(&definitions.join("---\n"), &fs::read_to_string(rights)?).await
+    plane.install(&definitions.join("---\n"), &deploy("hub.yaml")?).await
+}
+
+/// A file of `deploy/`.
+pub(crate) fn deploy(file: &str) -> Result<String> {
+    Ok(fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file))?)
 }
 
 async fn start_webhook(plane: &ControlPlane, context: &Context) -> Result<SocketAddr> {
@@ -100,6 +123,10 @@ async fn start_webhook(plane: &ControlPlane, context: &Context) -> Result<Socket
 }
 
 impl World {
+    pub(crate) async fn of(plane: &'static ControlPlane) -> Result<Self> {
+        Ok(Self { plane, client: plane.client().await? })
+    }
+
     pub(crate) fn clusters(&self) -> Api<ManagedCluster> {
         Api::all(self.client.clone())
     }

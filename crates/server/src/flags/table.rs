@@ -17,7 +17,6 @@ const GRPC: Here = not_built("clusters register through the Kubernetes API; leav
 const CLOUD_EVENTS: Here = NoEffect("works come through the Kubernetes API; other drivers are not built yet");
 /// OCM takes every other value for csr.
 const REGISTRATION_AUTH: Here = NotBuilt { also: &["csr"], advice: "clusters register with certificates; give csr" };
-const AUTO_APPROVAL: Here = Gated("ManagedClusterAutoApproval");
 const IMPORTER: Here = Gated("ClusterImporter");
 
 const fn not_built(advice: &'static str) -> Here {
@@ -49,9 +48,9 @@ pub(super) static TABLE: &[Flag] = &[
     flag(Hub, "log-flush-frequency", "5s", Duration, LOGS),
     // `registration controller`.
     flag(Hub, "enabled-registration-drivers", "csr", List, not_built("clusters register with certificates; give csr")),
-    flag(Hub, "cluster-auto-approval-users", "", List, AUTO_APPROVAL),
-    flag(Hub, "auto-approved-csr-users", "", List, AUTO_APPROVAL),
-    flag(Hub, "auto-approved-grpc-users", "", List, AUTO_APPROVAL),
+    flag(Hub, "cluster-auto-approval-users", "", List, Works),
+    flag(Hub, "auto-approved-csr-users", "", List, Works),
+    flag(Hub, "auto-approved-grpc-users", "", List, NoEffect("registration through gRPC is not built yet")),
     flag(Hub, "auto-approved-arn-patterns", "", List, AWS),
     flag(Hub, "hub-cluster-arn", "", Text, AWS),
     flag(Hub, "aws-resource-tags", "", List, AWS),

@@ -60,10 +60,10 @@ fn what_asks_for_something_that_is_not_built_is_refused_with_the_flag_and_advice
 
 #[test]
 fn what_counts_only_with_a_gate_is_refused_when_the_gate_is_asked_for() {
-    let given = given(&["ocm", "hub", "--auto-approved-csr-users=system:admin"]);
+    let given = given(&["ocm", "hub", "--hub-apiserver-url=https://10.0.0.5:6443"]);
     assert!(given.check(&[]).is_ok());
-    let said = given.check(&["ManagedClusterAutoApproval"]).unwrap_err().to_string();
-    assert!(said.contains("--auto-approved-csr-users") && said.contains("ManagedClusterAutoApproval"), "{said}");
+    let said = given.check(&["ClusterImporter"]).unwrap_err().to_string();
+    assert!(said.contains("--hub-apiserver-url") && said.contains("ClusterImporter"), "{said}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod access;
 mod addon_world;
 mod admission;
+mod auto_approval;
 mod bad_input;
 mod commands;
 mod connections;

@@ -31,11 +31,11 @@ pub(super) enum Phase {
     Gone,
     /// The cluster is being deleted.
     Deleting,
-    /// An administrator has accepted it.
+    /// It is accepted.
     Accepted,
-    /// An administrator has accepted it and withdrawn that.
+    /// It was accepted, and an administrator has withdrawn that.
     Denied,
-    /// No administrator has accepted it yet.
+    /// It has not been accepted yet.
     Pending,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     registration::status::{is_reported, set_condition},
 };
 
-const ACCEPTED: &str = "An administrator of the hub has accepted this cluster; its namespace and rights are in place.";
+const ACCEPTED: &str = "The hub accepts this cluster; its namespace and rights are in place.";
 const DENIED: &str = "An administrator of the hub has denied this cluster, and its agent has lost its rights. To let it \
                       in again, set spec.hubAcceptsClient to true.";
 

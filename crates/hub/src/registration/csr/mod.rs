@@ -1,53 +1,71 @@
-//! Approves the renewal of agents' certificates, so that only the first one needs an admin.
+//! Approves certificates of agents: renewals always, and the first one of an agent if that was delegated to the hub.
 //!
-//! A certificate request → its [`Requester`] (an agent that asks for the very identity it has?) → a
-//! SubjectAccessReview (may that identity renew?) → approval. A request that does not pass is left untouched, for an admin or
-//! another approver: a request is never denied here.
+//! A certificate request → its [`Requester`] and [`Purpose`] → for a renewal, a SubjectAccessReview (may that identity renew?);
+//! for the first certificate, asked for by a user who may bootstrap agents, has the hub accepted the cluster? → approval. A
+//! request that does not pass is left untouched, for an administrator or another approver: a request is never denied here.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, ResourceExt as _};
-use ocm_api::reasons::csr::AUTO_APPROVED;
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, write};
+use ocm_api::{cluster::v1::ManagedCluster, reasons::csr::AUTO_APPROVED};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, informer::View, write};
 use serde_json::Value;
 use tracing::{debug, info};
 
 use crate::{
-    caches,
+    caches::{self, cluster_of},
     context::HubContext,
     error::{Error, Result},
-    registration::requester::{Requester, is_decided},
+    registration::{
+        names,
+        requester::{Purpose, Requester, is_decided},
+    },
 };
 
-const MESSAGE: &str = "The hub approved this renewal: the agent asked for the identity it already has, and its cluster \
+const RENEWAL: &str = "The hub approved this renewal: the agent asked for the identity it already has, and its cluster \
                        may renew certificates.";
+const BOOTSTRAP: &str = "The hub approved this request: its requester is one of --auto-approved-csr-users, and asked for the \
+                         identity of an agent of a cluster that the hub accepts.";
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CsrController {
     hub: HubContext,
     requests: Cache<CertificateSigningRequest>,
+    /// The cluster of each request that is not decided on.
+    pending: View<String>,
+    clusters: Cache<ManagedCluster>,
 }
 
-/// A request that is a renewal by its own identity, and whether that identity may renew.
+/// A request that the hub may approve.
 #[derive(Debug)]
 pub(crate) struct Observed {
     request: Arc<CertificateSigningRequest>,
-    may_renew: bool,
+    grounds: Grounds,
+}
+
+/// What the approval depends on.
+#[derive(Clone, Copy, Debug)]
+enum Grounds {
+    Renewal { may_renew: bool },
+    Bootstrap { is_cluster_accepted: bool },
 }
 
 impl CsrController {
     pub(crate) fn new(hub: &HubContext) -> Self {
-        Self { requests: caches::requests(&hub.informers), hub: hub.clone() }
+        let (requests, clusters) = (caches::requests(&hub.informers), caches::clusters(&hub.informers));
+        let pending = requests.view(|request| cluster_of(request).filter(|_| !is_decided(request)));
+        Self { requests, pending, clusters, hub: hub.clone() }
     }
 
-    /// The requester, if the request is a renewal of their own certificate.
-    fn renewal(&self, request: &CertificateSigningRequest) -> Option<Requester> {
-        let requester = self.hub.drivers.of_signer(&request.spec.signer_name)?.requester(request);
-        match requester.renews(request) {
-            Ok(()) => Some(requester),
+    /// Who asks, and for what; `None` if the hub does not approve such requests.
+    fn purpose(&self, request: &CertificateSigningRequest) -> Option<(Requester, Purpose)> {
+        let driver = self.hub.drivers.of_signer(&request.spec.signer_name)?;
+        let requester = driver.requester(request);
+        match requester.purpose(request, driver.may_bootstrap(&requester.user)) {
+            Ok(purpose) => Some((requester, purpose)),
             Err(reason) => {
                 debug!(%reason, "certificate request is left alone");
                 None
@@ -59,6 +77,30 @@ impl CsrController {
         let review = write::create(&Api::all(self.hub.client.clone()), &requester.review()).await?;
         Ok(review.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
     }
+
+    fn is_accepted(&self, cluster: &str) -> bool {
+        let is_refused = names::refusal(cluster, &self.hub.config.namespace).is_some();
+        !is_refused && self.clusters.named(cluster).is_some_and(|cluster| accepts(&cluster))
+    }
+}
+
+/// Whether the hub accepts the cluster.
+fn accepts(cluster: &ManagedCluster) -> bool {
+    cluster.spec.hub_accepts_client && !write::is_deleting(cluster)
+}
+
+/// The cluster of a change after which the hub accepts it.
+fn newly_accepted(change: Change<'_, ManagedCluster>) -> Option<String> {
+    let is_new = match change {
+        Change::Added(new) => accepts(new),
+        Change::Updated { old, new } => accepts(new) && !accepts(old),
+        Change::Deleted(_) => false,
+    };
+    is_new.then(|| change.object().name_any())
+}
+
+fn requests_of(pending: &View<String>, cluster: &str) -> Vec<String> {
+    pending.read(|all| all.iter().filter(|(_, of)| *of == cluster).map(|(key, _)| key.name.clone()).collect())
 }
 
 impl Controller for CsrController {
@@ -74,28 +116,40 @@ impl Controller for CsrController {
             let is_pending = !matches!(change, Change::Deleted(_)) && !is_decided(change.object());
             is_pending.then(|| change.object().name_any())
         });
+        let pending = self.pending.clone();
+        builder.watches(&self.clusters, move |change| {
+            newly_accepted(change).map(|cluster| requests_of(&pending, &cluster)).unwrap_or_default()
+        });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
         let request = self.requests.named(key).filter(|request| !is_decided(request));
-        let renewal = request.and_then(|request| Some((self.renewal(&request)?, request)));
-        let Some((requester, request)) = renewal else { return Ok(None) };
-        let may_renew = self.may_renew(&requester).await?;
-        Ok(Some(Observed { request, may_renew }))
+        let approvable = request.and_then(|request| Some((self.purpose(&request)?, request)));
+        let Some(((requester, purpose), request)) = approvable else { return Ok(None) };
+        let grounds = match purpose {
+            Purpose::Renewal => Grounds::Renewal { may_renew: self.may_renew(&requester).await? },
+            Purpose::Bootstrap { cluster } => Grounds::Bootstrap { is_cluster_accepted: self.is_accepted(&cluster) },
+        };
+        Ok(Some(Observed { request, grounds }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Option<Value> {
-        observed.may_renew.then(|| write::approval(&observed.request, AUTO_APPROVED, MESSAGE))
+        let message = match observed.grounds {
+            Grounds::Renewal { may_renew } => may_renew.then_some(RENEWAL),
+            Grounds::Bootstrap { is_cluster_accepted } => is_cluster_accepted.then_some(BOOTSTRAP),
+        };
+        message.map(|message| write::approval(&observed.request, AUTO_APPROVED, message))
     }
 
     async fn apply(&self, observed: &Observed, plan: Option<Value>) -> Result<()> {
+        let Observed { request, grounds } = observed;
         let Some(patch) = plan else {
-            debug!("certificate request is left alone: its cluster may not renew certificates");
+            debug!(?grounds, "certificate request is left alone");
             return Ok(());
         };
         let api: Api<CertificateSigningRequest> = Api::all(self.hub.client.clone());
-        self.requests.record_write(write::approve(&api, &observed.request, &patch).await?);
-        info!(user = observed.request.spec.username, "approved the renewal of a certificate");
+        self.requests.record_write(write::approve(&api, request, &patch).await?);
+        info!(user = request.spec.username, ?grounds, "approved a certificate request");
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Registration drivers: the ways in which agents prove to the hub who they are.
 //!
 //! What is the same for all of them is elsewhere: [`cluster`](super::cluster) gives a cluster its namespace and its rights,
-//! [`csr`](super::csr) approves the renewal of certificates. A driver says what is different: which signer's certificates
-//! its agents use, who made a request for one, and what else a cluster needs. A new driver is a file here and an entry in
-//! [`Drivers::new`].
+//! [`csr`](super::csr) approves certificates. A driver says what is different: which signer's certificates its agents use, who
+//! made a request for one, whether a cluster and its first request need an administrator, and what else a cluster needs. A
+//! new driver is a file here and an entry in [`Drivers::new`].
 
 pub(crate) mod csr;
 
@@ -14,7 +14,10 @@ use ocm_api::cluster::v1::ManagedCluster;
 
 use self::csr::CsrDriver;
 use super::requester::Requester;
-use crate::error::{Error, Result};
+use crate::{
+    HubConfig,
+    error::{Error, Result},
+};
 
 /// What a driver does for a cluster.
 pub(crate) type Done<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
@@ -26,6 +29,17 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
 
     /// Who made a request for a certificate of its signer.
     fn requester(&self, request: &CertificateSigningRequest) -> Requester;
+
+    /// Whether this user may have the first certificates of agents approved without an administrator.
+    fn may_bootstrap(&self, _user: &str) -> bool {
+        false
+    }
+
+    /// Whether the hub may accept the cluster without an administrator. `true` for clusters that do not register with this
+    /// driver.
+    fn accepts(&self, _: &ManagedCluster) -> bool {
+        true
+    }
 
     /// Creates what an accepted cluster needs outside of this hub's API. Called whenever the cluster is reconciled, so it
     /// must be idempotent and send nothing if nothing is missing.
@@ -44,8 +58,8 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
 pub(crate) struct Drivers(Arc<[Box<dyn Driver>]>);
 
 impl Drivers {
-    pub(crate) fn new() -> Self {
-        Self::of([Box::new(CsrDriver) as _])
+    pub(crate) fn new(config: &HubConfig) -> Self {
+        Self::of([Box::new(CsrDriver::new(config)) as _])
     }
 
     pub(crate) fn of(drivers: impl IntoIterator<Item = Box<dyn Driver>>) -> Self {
@@ -55,6 +69,11 @@ impl Drivers {
     /// The driver whose agents use certificates of this signer.
     pub(crate) fn of_signer(&self, signer: &str) -> Option<&dyn Driver> {
         self.0.iter().map(AsRef::as_ref).find(|driver| driver.signer() == Some(signer))
+    }
+
+    /// Whether all drivers agree that the hub accepts the cluster without an administrator.
+    pub(crate) fn accept(&self, cluster: &ManagedCluster) -> bool {
+        self.0.iter().all(|driver| driver.accepts(cluster))
     }
 
     /// Lets every driver create what the cluster needs; returns the errors of those that failed.

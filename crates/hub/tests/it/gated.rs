@@ -1,0 +1,31 @@
+//! Another hub for tests, with features that are off by default, on a control plane of its own: it accepts every cluster
+//! that joins.
+
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use ocm_hub::{HubConfig, feature_gates};
+use ocm_runtime::feature_gates::FeatureGates;
+use ocm_testing::ControlPlane;
+
+use crate::support::{World, context, deploy, install, start_hub, started};
+
+pub(crate) const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+
+/// Starts the hub, once, and returns when its watches are complete.
+pub(crate) async fn gated_world() -> Result<World> {
+    static HUB: OnceLock<Result<&'static ControlPlane, String>> = OnceLock::new();
+    World::of(started(&HUB, start)?).await
+}
+
+async fn start() -> Result<&'static ControlPlane> {
+    // Its processes end with this one.
+    let plane = Box::leak(Box::new(ControlPlane::builder().name("gated").audit(true).start().await?));
+    let context = context();
+    install(plane, &context).await?;
+    plane.apply_yaml(&deploy("auto-approval.yaml")?).await?;
+    let gates = FeatureGates::parse(&feature_gates::known(), &["ManagedClusterAutoApproval=true".to_owned()])?;
+    let auto_approved_csr_users = vec![BOOTSTRAP_USER.to_owned()];
+    start_hub(plane, &context, HubConfig { gates, auto_approved_csr_users, ..HubConfig::default() }).await?;
+    Ok(plane)
+}
