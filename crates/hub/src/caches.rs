@@ -16,6 +16,7 @@ use ocm_api::{
         v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
     },
     labels,
+    multicluster::v1alpha1::ClusterProfile,
 };
 use ocm_runtime::{
     Cache, Informers,
@@ -39,6 +40,14 @@ pub(crate) fn addons(informers: &Informers) -> Cache<ManagedClusterAddOn> {
 
 pub(crate) fn set_bindings(informers: &Informers) -> Cache<ManagedClusterSetBinding> {
     informers.all(WatchFilter::all())
+}
+
+pub(crate) fn cluster_profiles(informers: &Informers) -> Cache<ClusterProfile> {
+    informers.optional(
+        WatchFilter::all(),
+        "the feature gate ClusterProfile needs a CRD and rights: kubectl apply --server-side -f \
+         crds/multicluster.x-k8s.io_clusterprofiles.yaml -f deploy/cluster-profile.yaml",
+    )
 }
 
 pub(crate) fn cluster_roles(informers: &Informers) -> Cache<ClusterRole> {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use ocm_api::{
-    feature_gates::{ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP},
+    feature_gates::{
+        ADDON_MANAGEMENT, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP,
+    },
     leases,
 };
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
@@ -23,6 +25,7 @@ use crate::{
         availability::{clock::ClockController, lease::LeaseController, taints::TaintController},
         cleanup::CleanupController,
         cluster::{ClusterController, shared_roles::SharedRolesController},
+        cluster_profile::ClusterProfileController,
         cluster_set::{
             bindings::SetBindingController, default_sets::DefaultSetsController,
             managed_namespaces::ManagedNamespacesController, members::ClusterSetController,
@@ -161,6 +164,13 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         summary: "lists in the status of clusters the namespaces that their cluster sets ask for",
         gate: None,
         start: |context, hub| context.run(ManagedNamespacesController::new(hub), WORKERS),
+    },
+    ControllerInfo {
+        name: ClusterProfileController::NAME,
+        component: REGISTRATION,
+        summary: "keeps ClusterProfiles of the clusters of bound cluster sets",
+        gate: Some(CLUSTER_PROFILE),
+        start: |context, hub| context.run(ClusterProfileController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: CsrController::NAME,

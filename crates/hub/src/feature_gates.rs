@@ -1,12 +1,14 @@
 //! The feature gates that a hub process knows.
 
 use ocm_api::feature_gates::{
-    self, ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, GateSet, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP,
+    self, ADDON_MANAGEMENT, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET, GateSet, MANAGED_CLUSTER_AUTO_APPROVAL,
+    RESOURCE_CLEANUP,
 };
 use ocm_runtime::feature_gates::Known;
 
 /// Gates whose feature is here.
-const BUILT: [&str; 4] = [ADDON_MANAGEMENT, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP];
+const BUILT: [&str; 5] =
+    [ADDON_MANAGEMENT, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP];
 
 /// The sets of OCM's commands whose place a hub takes.
 const SETS: [GateSet; 4] =
@@ -35,10 +37,10 @@ mod tests {
 
     #[test]
     fn what_is_built_is_on_by_default_and_the_rest_says_that_it_is_not_built() {
-        let gates = FeatureGates::parse(&known(), &["ClusterProfile=true".into()]).unwrap();
+        let gates = FeatureGates::parse(&known(), &["ClusterImporter=true".into()]).unwrap();
         assert!(gates.enabled(DEFAULT_CLUSTER_SET) && gates.enabled(RESOURCE_CLEANUP));
-        assert!(!gates.enabled(feature_gates::CLUSTER_PROFILE));
-        assert_eq!(gates.not_built, [feature_gates::CLUSTER_PROFILE]);
+        assert!(!gates.enabled(feature_gates::CLUSTER_IMPORTER));
+        assert_eq!(gates.not_built, [feature_gates::CLUSTER_IMPORTER]);
     }
 
     #[test]

@@ -6,11 +6,10 @@ use kube::Client;
 use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError, feature_gates};
 use ocm_runtime::{Context, feature_gates::FeatureGates};
 
-/// The kinds that the hub watches if this controller runs alone. No server is needed: what is watched is awaited at once.
-fn watched(controller: &ControllerInfo) -> Result<Vec<String>, StartError> {
+/// The kinds that the hub watches if this controller runs alone, by its metrics. No server is needed.
+fn watched(controller: &ControllerInfo) -> Result<BTreeSet<String>, StartError> {
     let context = start(HubConfig { controllers: vec![controller.name.into()], ..with_all_gates() })?;
-    let awaited = context.health().awaited();
-    Ok(awaited.iter().filter_map(|what| what.strip_prefix("watch of ")).map(str::to_owned).collect())
+    Ok(labels(&context, "ocm_watch_synced{kind=\""))
 }
 
 fn with_all_gates() -> HubConfig {
@@ -41,7 +40,7 @@ fn page() -> Result<String, StartError> {
         page.push_str("| --- | --- | --- | --- |\n");
         for controller in CONTROLLERS.iter().filter(|controller| controller.component == name) {
             let gate = controller.gate.map(|gate| format!("`{gate}`")).unwrap_or_default();
-            let watched = watched(controller)?.join(", ");
+            let watched = Vec::from_iter(watched(controller)?).join(", ");
             let _ = writeln!(page, "| `{}` | {} | {gate} | {watched} |", controller.name, controller.summary);
         }
     }
@@ -51,9 +50,14 @@ fn page() -> Result<String, StartError> {
 /// The controllers that run in a hub of all controllers, by their metrics.
 fn running() -> Result<BTreeSet<String>, StartError> {
     let context = start(with_all_gates())?;
+    Ok(labels(&context, "ocm_controller_queue_depth{controller=\""))
+}
+
+/// The values of the first label of a metric.
+fn labels(context: &Context, metric: &str) -> BTreeSet<String> {
     let metrics = context.metrics().encode();
-    let depths = metrics.lines().filter_map(|line| line.strip_prefix("ocm_controller_queue_depth{controller=\""));
-    Ok(depths.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect())
+    let values = metrics.lines().filter_map(|line| line.strip_prefix(metric));
+    values.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! [`acceptance`] accepts the cluster and [`csr`] approves the request of a listed user. [`cluster`] gives an accepted
 //! cluster its namespace and rights; [`csr`] approves the renewal of its agent's certificate. What is special to one way of
 //! proving an identity is in a [`driver`]. The agent renews the lease that [`availability::lease`] made and reports the cluster's health, which [`availability`] turns into
-//! conditions and taints. [`admission`] checks that the hub's policies are installed. [`cluster_set`] relates clusters to cluster sets, and [`addon`] to their add-ons. [`cleanup`] and
+//! conditions and taints. [`admission`] checks that the hub's policies are installed. [`cluster_set`] relates clusters to cluster sets, [`cluster_profile`] shows them to other tools, and [`addon`] relates them to their add-ons. [`cleanup`] and
 //! [`cluster`] remove everything when the cluster is deleted.
 
 pub(crate) mod acceptance;
@@ -13,6 +13,7 @@ pub(crate) mod admission;
 pub(crate) mod availability;
 pub(crate) mod cleanup;
 pub(crate) mod cluster;
+pub(crate) mod cluster_profile;
 pub(crate) mod cluster_set;
 pub(crate) mod csr;
 pub(crate) mod driver;

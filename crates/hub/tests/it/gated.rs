@@ -3,7 +3,12 @@
 
 use std::sync::OnceLock;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use ocm_api::{
+    crds::{self, With},
+    feature_gates::CLUSTER_PROFILE,
+};
+use ocm_apimachinery::yaml;
 use ocm_hub::{HubConfig, feature_gates};
 use ocm_runtime::feature_gates::FeatureGates;
 use ocm_testing::ControlPlane;
@@ -24,8 +29,18 @@ async fn start() -> Result<&'static ControlPlane> {
     let context = context();
     install(plane, &context).await?;
     plane.apply_yaml(&deploy("auto-approval.yaml")?).await?;
-    let gates = FeatureGates::parse(&feature_gates::known(), &["ManagedClusterAutoApproval=true".to_owned()])?;
+    let gates = ["ManagedClusterAutoApproval=true", "ClusterProfile=true"].map(str::to_owned);
+    let gates = FeatureGates::parse(&feature_gates::known(), &gates)?;
     let auto_approved_csr_users = vec![BOOTSTRAP_USER.to_owned()];
     start_hub(plane, &context, HubConfig { gates, auto_approved_csr_users, ..HubConfig::default() }).await?;
+    // It is ready without the CRD of ClusterProfiles, and without the right to watch them.
+    plane.apply_yaml(&profile_crd()?).await?;
+    plane.apply_yaml(&deploy("cluster-profile.yaml")?).await?;
     Ok(plane)
+}
+
+fn profile_crd() -> Result<String> {
+    let mut crds = crds::optional()?.into_iter();
+    let profile = crds.find(|crd| crd.with == With::FeatureGate(CLUSTER_PROFILE)).context("there is no such CRD")?;
+    Ok(yaml::to_string(&profile.definition)?)
 }

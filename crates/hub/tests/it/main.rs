@@ -9,6 +9,7 @@ mod addon_world;
 mod admission;
 mod audit;
 mod auto_approval;
+mod cluster_profiles;
 mod clusters;
 mod denied;
 mod gated;

@@ -21,6 +21,21 @@ use crate::{context::Context, error::chain, health::Awaiting};
 /// An object as read, or why it could not be.
 pub(super) type Read<K> = Result<K, Box<InvalidObject>>;
 
+/// Whether a process works without a kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Need {
+    /// It does not: readiness waits for the first list.
+    Required,
+    /// It does, and this says what to install.
+    Optional { hint: &'static str },
+}
+
+/// What is watched, for messages and metrics.
+pub(super) struct WatchedKind {
+    pub(super) plural: String,
+    pub(super) need: Need,
+}
+
 pub(super) fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B> {
     match event {
         Event::Apply(object) => Event::Apply(map(object)),
@@ -39,14 +54,17 @@ pub(super) fn follow<K, S>(
     continuity: &ContinuityCheck,
     watch: impl Fn() -> S + Send + 'static,
     cache: Cache<K>,
-    plural: String,
+    kind: WatchedKind,
 ) where
     K: Watchable,
     S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send + 'static,
 {
+    let WatchedKind { plural, need } = kind;
     context.metrics().watch_state(&plural, cache.state());
+    let awaiting = matches!(need, Need::Required).then(|| context.health().awaiting(format!("watch of {plural}")));
     let mut follower = Follower {
-        ready: Some(context.health().awaiting(format!("watch of {plural}"))),
+        ready: awaiting,
+        need,
         failing: context.metrics().watch_failures(&plural),
         relists: continuity.relists(),
         continuity: continuity.clone(),
@@ -66,6 +84,7 @@ pub(super) fn follow<K, S>(
 struct Follower<K> {
     cache: Cache<K>,
     plural: String,
+    need: Need,
     continuity: ContinuityCheck,
     relists: Relists,
     retry: Retry,
@@ -119,9 +138,15 @@ impl<K: Watchable> Follower<K> {
 
     /// Logs that a watch failed.
     fn report(&self, error: &watcher::Error) {
-        let is_unknown_kind =
-            matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404);
-        let hint = if is_unknown_kind { ": are the CRDs installed?" } else { "" };
+        let refused_with = match error {
+            watcher::Error::InitialListFailed(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        };
+        let hint = match (refused_with, self.need) {
+            (Some(403 | 404), Need::Optional { hint }) => format!(": {hint}"),
+            (Some(404), Need::Required) => ": are the CRDs installed?".to_owned(),
+            _ => String::new(),
+        };
         let (kind, error) = (&self.plural, chain(error));
         if self.retry.is_loud(self.cache.is_synced()) {
             warn!(kind, %error, "watch keeps failing, trying again{hint}");

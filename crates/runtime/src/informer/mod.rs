@@ -39,7 +39,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use self::{cache::Cache, view::View};
 use self::{
     continuity::ContinuityCheck,
-    follow::{Read, follow, map_event},
+    follow::{Need, Read, WatchedKind, follow, map_event},
     probe::Probe,
 };
 use crate::context::Context;
@@ -187,7 +187,14 @@ impl Informers {
     /// The cache of a kind in all namespaces; started on the first call.
     #[must_use]
     pub fn all<K: Watchable>(&self, filter: WatchFilter) -> Cache<K> {
-        self.cache(None, filter, Api::all)
+        self.cache(None, filter, Need::Required, Api::all)
+    }
+
+    /// Like [`Informers::all`], for a kind that need not be installed: readiness does not wait for it, and the log says with
+    /// `hint` what to install while the API server does not have it, or forbids to watch it.
+    #[must_use]
+    pub fn optional<K: Watchable>(&self, filter: WatchFilter, hint: &'static str) -> Cache<K> {
+        self.cache(None, filter, Need::Optional { hint }, Api::all)
     }
 
     /// The cache of a kind in one namespace; started on the first call.
@@ -196,7 +203,7 @@ impl Informers {
     where
         K: Watchable + Resource<Scope = NamespaceResourceScope>,
     {
-        self.cache(Some(namespace), filter, |client| Api::namespaced(client, namespace))
+        self.cache(Some(namespace), filter, Need::Required, |client| Api::namespaced(client, namespace))
     }
 
     /// The cache of the metadata of a kind in all namespaces, for kinds whose contents nobody reads.
@@ -205,7 +212,7 @@ impl Informers {
         self.entry(None, filter, |cache, config| {
             let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
             let read: fn(PartialObjectMeta<K>) -> Read<PartialObjectMeta<K>> = |object| Ok(lean(object));
-            self.start(api, None, read, cache, config);
+            self.start(api, None, read, cache, config, Need::Required);
         })
     }
 
@@ -213,11 +220,12 @@ impl Informers {
         &self,
         namespace: Option<&str>,
         filter: WatchFilter,
+        need: Need,
         api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
     ) -> Cache<K> {
         self.entry(namespace, filter, |cache, config| {
             let read: fn(DeserializeGuard<K>) -> Read<K> = |guard| guard.0.map_err(Box::new);
-            self.start(api(self.client.clone()), namespace, read, cache, config);
+            self.start(api(self.client.clone()), namespace, read, cache, config, need);
         })
     }
 
@@ -229,6 +237,7 @@ impl Informers {
         read: fn(A) -> Read<K>,
         cache: Cache<K>,
         config: watcher::Config,
+        need: Need,
     ) where
         A: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         K: Watchable,
@@ -239,7 +248,8 @@ impl Informers {
             let events = watcher::watcher(api.clone(), config.clone());
             events.map_ok(move |event| map_event(event, read))
         };
-        follow(&self.context, &self.continuity, watch, cache, K::plural(&()).into_owned());
+        let kind = WatchedKind { plural: K::plural(&()).into_owned(), need };
+        follow(&self.context, &self.continuity, watch, cache, kind);
     }
 
     fn entry<K: Watchable>(

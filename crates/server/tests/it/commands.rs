@@ -176,7 +176,7 @@ fn a_webhook_without_its_certificate_says_which_file_is_missing() -> anyhow::Res
 
 #[test]
 fn a_feature_gate_that_is_not_built_is_refused_by_name() -> anyhow::Result<()> {
-    let said = failure(&["hub", "--feature-gates", "ClusterProfile=true", "--kubeconfig", "/no/such/file"])?;
-    assert!(said.contains("this feature is not built yet") && said.contains("ClusterProfile"), "{said}");
+    let said = failure(&["hub", "--feature-gates", "ClusterImporter=true", "--kubeconfig", "/no/such/file"])?;
+    assert!(said.contains("this feature is not built yet") && said.contains("ClusterImporter"), "{said}");
     Ok(())
 }

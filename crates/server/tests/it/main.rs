@@ -8,6 +8,7 @@ mod addon_world;
 mod admission;
 mod auto_approval;
 mod bad_input;
+mod cluster_profile;
 mod commands;
 mod connections;
 mod faults;

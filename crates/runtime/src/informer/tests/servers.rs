@@ -189,3 +189,17 @@ async fn where_only_metadata_is_kept_no_request_asks_for_more() {
     assert_eq!(accepted.len(), 3, "a list, a watch and a question of the continuity check: {accepted:?}");
     assert!(accepted.iter().all(|accept| accept.contains("as=PartialObjectMetadata")), "{accepted:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn readiness_does_not_wait_for_an_optional_kind_and_the_log_says_what_to_install() {
+    let (logs, context) = (captured(), Context::new());
+    let informers = Informers::new(forbidding_server(Arc::default()).client("test").unwrap(), context.clone());
+    let cache = informers.optional::<ConfigMap>(WatchFilter::all(), "install them all");
+    assert!(context.health().awaited().is_empty());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    context.stop().await;
+    assert!(!cache.is_synced());
+    let logs = logs();
+    let is_ours = |line: &str| line.contains("watch keeps failing") && line.contains("install them all");
+    assert!(logs.lines().any(is_ours), "{logs}");
+}
