@@ -17,7 +17,10 @@
 mod counting;
 mod error;
 mod exec;
+mod expiry;
 mod identity;
+mod probe;
+mod problem;
 mod proxy;
 mod reloading;
 mod retry;
@@ -45,7 +48,15 @@ use self::{
     send::Current,
     transport::{Transport, boxed},
 };
-pub use self::{error::ClientError, exec::PluginError, identity::is_same_server, proxy::Proxies};
+pub use self::{
+    error::ClientError,
+    exec::PluginError,
+    expiry::expiry,
+    identity::is_same_server,
+    probe::{Answer, probe},
+    problem::{Problem, is_loopback},
+    proxy::Proxies,
+};
 use crate::{
     Clock, Context,
     kubeconfig::{self, Fingerprint, KubeconfigError},
@@ -225,6 +236,18 @@ impl Endpoint {
     #[must_use]
     pub fn expires(&self) -> Option<Timestamp> {
         self.transport.load().expires()
+    }
+
+    /// When the credentials of the kubeconfig expire, if they say so; see [`expiry()`].
+    #[must_use]
+    pub fn expiry(&self) -> Option<Timestamp> {
+        self.transport.load().expiry()
+    }
+
+    /// The clock that it was built with.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// The certificate authorities (DER) of the API server when the endpoint was loaded; `None` for those of the system.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch as signal;
 
 use crate::pause;
@@ -47,5 +47,30 @@ impl Clock {
         if let Self::Manual(current) = self {
             *current.lock().unwrap_or_else(PoisonError::into_inner) = time;
         }
+    }
+}
+
+/// A length of time in its largest unit, for people; a negative one counts as a positive one.
+#[must_use]
+pub fn approximate(duration: SignedDuration) -> String {
+    match duration.as_secs().unsigned_abs() {
+        1 => "1 second".to_owned(),
+        seconds @ ..120 => format!("{seconds} seconds"),
+        seconds @ ..7200 => format!("{} minutes", seconds / 60),
+        seconds @ ..172_800 => format!("{} hours", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_shown_in_their_largest_unit() {
+        let shown = |seconds| approximate(SignedDuration::from_secs(seconds));
+        assert_eq!([0, 1, -119].map(shown), ["0 seconds", "1 second", "119 seconds"]);
+        assert_eq!([120, 7199, 7200].map(shown), ["2 minutes", "119 minutes", "2 hours"]);
+        assert_eq!([172_799, 172_800, -864_000].map(shown), ["47 hours", "2 days", "10 days"]);
     }
 }

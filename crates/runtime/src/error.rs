@@ -217,7 +217,7 @@ fn watch_step(error: &watcher::Error) -> String {
 }
 
 /// The client error that this is; as the source of [`Error::Request`] it is in a box.
-fn request_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a kube::Error> {
+pub(crate) fn request_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a kube::Error> {
     let boxed = || error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
     error.downcast_ref().or_else(boxed)
 }

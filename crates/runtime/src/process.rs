@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use jiff::SignedDuration;
+use kube::Client;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::{Instant, sleep},
@@ -15,7 +17,8 @@ use tracing::{info, warn};
 
 use crate::{
     Context,
-    client::{self, ClientError, Endpoint, Proxies},
+    client::{self, ClientError, Endpoint, Problem, Proxies},
+    clock::approximate,
     error::chain,
     kubeconfig::KubeconfigError,
     logs,
@@ -25,6 +28,8 @@ use crate::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The wait between two attempts within that time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Clocks may differ by this much.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 /// How long a process may take to shut down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -37,24 +42,18 @@ pub enum ConnectionError {
     /// The client could not be built, or there are no credentials.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The request failed, or was answered with an error.
+    /// There was no answer in time, or one that is an error.
     #[error("failed to reach the API server {server} of {credentials}")]
     Failed {
         /// The API server's address.
         server: String,
         /// Where the credentials come from, for people.
         credentials: String,
+        /// What to do about it.
+        hint: String,
         /// What went wrong.
         #[source]
-        source: Box<kube::Error>,
-    },
-    /// There was no answer in time.
-    #[error("failed to reach the API server {server} of {credentials}: no answer within {} s", CONNECT_TIMEOUT.as_secs())]
-    NoAnswer {
-        /// The API server's address.
-        server: String,
-        /// Where the credentials come from, for people.
-        credentials: String,
+        problem: Problem,
     },
 }
 
@@ -170,11 +169,11 @@ pub fn print_error(error: &(dyn StdError + 'static)) {
     let _ = write!(io::stderr(), "error: {}\n{hint}", chain(error));
 }
 
-fn hint(error: &(dyn StdError + 'static)) -> Option<&'static str> {
+fn hint<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a str> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(ConnectionError::Failed { .. } | ConnectionError::NoAnswer { .. }) = error.downcast_ref() {
-            return Some("check that it is up and that the address and the credentials are right");
+        if let Some(ConnectionError::Failed { hint, .. }) = error.downcast_ref() {
+            return Some(hint);
         }
         if is_not_in_cluster(error) {
             return Some("name the kubeconfig of a cluster on the command line; --help says how");
@@ -208,7 +207,7 @@ pub fn pod_namespace() -> Option<String> {
 }
 
 /// Checks that the API server answers and accepts the credentials, so that a wrong kubeconfig is an error at the start
-/// instead of watches that keep failing.
+/// instead of watches that keep failing. Logs a warning if its clock shows another time.
 ///
 /// # Errors
 /// [`ConnectionError`], if the server does not answer within five seconds or refuses the credentials.
@@ -217,22 +216,56 @@ pub async fn check_connection(endpoint: &Endpoint, user_agent: &str) -> Result<(
     // A plugin may take longer than a server.
     endpoint.authenticate().await?;
     let deadline = Instant::now() + CONNECT_TIMEOUT;
-    let (server, credentials) = (endpoint.server().to_string(), endpoint.origin());
     loop {
-        match tokio::time::timeout_at(deadline, client.apiserver_version()).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) if Instant::now() + RETRY_INTERVAL > deadline || is_final(&error) => {
-                return Err(ConnectionError::Failed { server, credentials, source: Box::new(error) });
-            }
-            Ok(Err(_)) => sleep(RETRY_INTERVAL).await,
-            Err(_) => return Err(ConnectionError::NoAnswer { server, credentials }),
+        let problem = match tokio::time::timeout_at(deadline, attempt(endpoint, &client)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => Problem::of(&error),
+            Err(elapsed) => Problem::of(&elapsed),
+        };
+        if Instant::now() + RETRY_INTERVAL > deadline || is_final(&problem) {
+            return Err(failed(endpoint, problem));
         }
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
-/// Whether another attempt would get the same answer.
-fn is_final(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 401)
+async fn attempt(endpoint: &Endpoint, client: &Client) -> kube::Result<()> {
+    let answer = client::probe(client, endpoint.clock()).await?;
+    answer.version()?;
+    if let Some(difference) = answer.ahead().and_then(clock_difference) {
+        warn!(server = %endpoint.server(), "{difference}: set both clocks, such as with NTP");
+    }
+    Ok(())
+}
+
+fn failed(endpoint: &Endpoint, problem: Problem) -> ConnectionError {
+    let problem = problem.with_expiry(endpoint.expiry(), endpoint.clock().now());
+    ConnectionError::Failed {
+        server: endpoint.server().to_string(),
+        credentials: endpoint.origin(),
+        hint: problem.hint(endpoint.server(), pod_namespace().is_some()),
+        problem,
+    }
+}
+
+/// Whether another attempt would have the same outcome.
+fn is_final(problem: &Problem) -> bool {
+    matches!(
+        problem,
+        Problem::Unauthorized { .. }
+            | Problem::UnknownAuthority
+            | Problem::WrongName { .. }
+            | Problem::Expired { .. }
+            | Problem::NotYetValid { .. }
+    )
+}
+
+/// Says how far the clock of this machine is from that of a server; `None` if that is too little to matter.
+#[must_use]
+pub fn clock_difference(ahead: SignedDuration) -> Option<String> {
+    let side = if ahead.is_negative() { "behind" } else { "ahead of" };
+    let is_relevant = ahead.abs() >= CLOCK_TOLERANCE;
+    is_relevant.then(|| format!("the clock of this machine is {} {side} that of the API server", approximate(ahead)))
 }
 
 #[cfg(test)]
@@ -250,6 +283,15 @@ mod tests {
         let outcome = run_to_the_end(&context, async move { ended.ended().await }).await;
         assert!(outcome.is_err() && start.elapsed() <= SHUTDOWN_TIMEOUT + RETRY_INTERVAL, "{outcome:?}");
         context.stop().await;
+    }
+
+    #[test]
+    fn a_clock_that_differs_by_seconds_is_not_worth_a_warning() {
+        let said = |seconds| clock_difference(SignedDuration::from_secs(seconds));
+        assert_eq!([0, 29, -29].map(said), [None, None, None]);
+        let text = said(-600).unwrap();
+        assert_eq!(text, "the clock of this machine is 10 minutes behind that of the API server");
+        assert!(said(3600).unwrap().contains("60 minutes ahead of"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -108,7 +108,7 @@ fn entry_for<'a>(entry: &'a str, server: &Uri) -> Option<&'a str> {
     (port.is_none_or(|port| port == port_of(server)) && !is_itself).then_some(name)
 }
 
-fn host(server: &Uri) -> Option<&str> {
+pub(super) fn host(server: &Uri) -> Option<&str> {
     Some(server.host()?.trim_matches(['[', ']']))
 }
 
@@ -116,7 +116,7 @@ pub(super) fn port_of(server: &Uri) -> u16 {
     server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 })
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 

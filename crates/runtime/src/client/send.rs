@@ -71,7 +71,7 @@ async fn send_over(session: &Session, request: Request<Body>) -> Result<Response
 /// The server did not respond in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", .0.as_secs())]
-struct NoAnswer(Duration);
+pub(super) struct NoAnswer(Duration);
 
 fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();

@@ -73,9 +73,7 @@ impl Identity {
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        crate::client::install_crypto_provider();
-        let config = ServerConfig::builder().with_no_client_auth();
-        acceptor(config.with_single_cert(vec![self.certificate.clone()], self.key()).unwrap())
+        acceptor_of(&self.certificate, &self.key_pem)
     }
 
     /// Asks clients for a certificate that one of `clients` issued.
@@ -87,6 +85,14 @@ impl Identity {
         let config = ServerConfig::builder().with_client_cert_verifier(clients);
         acceptor(config.with_single_cert(vec![self.certificate.clone()], self.key()).unwrap())
     }
+}
+
+/// Shows this certificate, and asks clients for none.
+pub(super) fn acceptor_of(certificate: &CertificateDer<'static>, key_pem: &str) -> TlsAcceptor {
+    crate::client::install_crypto_provider();
+    let key = rustls::pki_types::pem::PemObject::from_pem_slice(key_pem.as_bytes()).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth();
+    acceptor(config.with_single_cert(vec![certificate.clone()], key).unwrap())
 }
 
 fn acceptor(mut config: ServerConfig) -> TlsAcceptor {
@@ -101,16 +107,18 @@ pub(super) struct Server {
     pub(super) address: String,
     refused: Arc<Mutex<Option<String>>>,
     asked: Arc<Mutex<usize>>,
+    accepted: Arc<Mutex<usize>>,
 }
 
 impl Server {
     pub(super) async fn start(tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let server = Self { address, refused: Arc::default(), asked: Arc::default() };
+        let server = Self { address, refused: Arc::default(), asked: Arc::default(), accepted: Arc::default() };
         let own = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                *own.accepted.lock().unwrap() += 1;
                 tokio::spawn(own.clone().accept(stream, tls.clone()));
             }
         });
@@ -124,6 +132,11 @@ impl Server {
 
     pub(super) fn asked(&self) -> usize {
         *self.asked.lock().unwrap()
+    }
+
+    /// The number of connections.
+    pub(super) fn accepted(&self) -> usize {
+        *self.accepted.lock().unwrap()
     }
 
     async fn accept(self, stream: TcpStream, tls: Option<TlsAcceptor>) {

@@ -31,6 +31,7 @@ use tracing::warn;
 use super::{
     AnswerBody, ClientError,
     exec::{Credential, Plugin},
+    expiry::expiry,
     proxy::{Proxy, ProxyConnector},
     token_file::TokenFile,
     verifier, without_password,
@@ -98,6 +99,11 @@ impl Transport {
     /// When the credential in use expires, if that is known.
     pub(super) fn expires(&self) -> Option<Timestamp> {
         self.session.load().as_ref().and_then(|session| session.expires)
+    }
+
+    /// When the credentials of the configuration expire, if they say so.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
+        expiry(&self.config.auth_info)
     }
 
     /// The session for the next request. A credential that is about to expire is renewed first.
