@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{accept, addon, get};
+use crate::cmd::{accept, addon, check, get};
 
 /// Administer an Open Cluster Management hub
 #[derive(Debug, Parser)]
@@ -24,6 +24,9 @@ pub(crate) enum Command {
     Get(get::GetCommand),
     /// Accept clusters that ask to join the hub
     Accept(accept::AcceptArgs),
+    /// Check what a hub or a managed cluster needs, without changing anything
+    #[command(subcommand, arg_required_else_help = true)]
+    Check(check::CheckCommand),
     /// Install add-ons on managed clusters, and remove them
     #[command(subcommand, arg_required_else_help = true)]
     Addon(addon::AddonCommand),
@@ -32,9 +35,9 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it waits for something to happen, and not only for answers.
+    /// Whether it ends by itself when the time is up.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self, Self::Accept(args) if args.wait)
+        matches!(self, Self::Accept(args) if args.wait) || matches!(self, Self::Check(_))
     }
 }
 
@@ -113,7 +116,9 @@ mod tests {
     #[test]
     fn help_lists_the_commands_and_the_global_flags() {
         let help = Cli::command().render_help().to_string();
-        for word in ["get", "accept", "addon", "version", "--kubeconfig", "--context", "--dry-run", "--timeout"] {
+        for word in
+            ["get", "accept", "check", "addon", "version", "--kubeconfig", "--context", "--dry-run", "--timeout"]
+        {
             assert!(help.contains(word), "{word} is missing in:\n{help}");
         }
     }

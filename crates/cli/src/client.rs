@@ -1,9 +1,11 @@
 //! The connection to a cluster, and why a request over it failed.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Client, config::KubeconfigError};
+use kube::{Client, Config, config::KubeconfigError};
 use ocm_runtime::{
-    client::{self, ClientError},
+    Clock,
+    client::{self, Problem},
     kubeconfig::SelectedContext,
 };
 use serde_json::{Value, json};
@@ -11,7 +13,8 @@ use serde_json::{Value, json};
 use crate::{
     args::GlobalArgs,
     cmd::Context,
-    failure::{Failure, causes, root_cause},
+    environment::Environment,
+    failure::{Failure, root_cause},
     kubeconfig::{self, Found, Origin},
 };
 
@@ -25,29 +28,41 @@ pub(crate) struct Connection {
     /// Address of the API server, without a slash at the end.
     pub(crate) server: String,
     /// The credentials, as in "context c of kubeconfig f".
-    credentials: String,
+    pub(crate) credentials: String,
+    /// What the client was built from.
+    config: Config,
+    /// Whether the proxy is named by the environment, and not by the kubeconfig.
+    has_proxy_of_environment: bool,
+    in_pod: bool,
 }
 
 /// Connects to the cluster that the flags choose. No request is made yet.
 pub(crate) fn connect(context: &Context) -> Result<Connection, Failure> {
     let GlobalArgs { kubeconfig: file, context: name, .. } = &context.global;
-    let Found { kubeconfig, origin } = kubeconfig::find(file.as_deref(), name.as_deref(), &context.environment)?;
+    let found = kubeconfig::find(file.as_deref(), name.as_deref(), &context.environment)?;
+    connect_to(&found, name.as_deref(), &context.environment)
+}
+
+/// Connects to the cluster of a context, or of the current one. No request is made yet.
+pub(crate) fn connect_to(found: &Found, name: Option<&str>, environment: &Environment) -> Result<Connection, Failure> {
+    let Found { kubeconfig, origin } = found;
     let names = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
-    let unusable = |error: &KubeconfigError| unusable(&origin, &names, error);
-    let selected = SelectedContext::of(&kubeconfig, name.as_deref()).map_err(|error| unusable(&error))?;
+    let unusable = |error: &KubeconfigError| unusable(origin, &names, error);
+    let selected = SelectedContext::of(kubeconfig, name).map_err(|error| unusable(&error))?;
     let mut config = selected.config().map_err(|error| unusable(&error))?;
     let credentials = match origin {
         Origin::Files(_) => format!("context {} of {origin}", selected.name),
         Origin::ServiceAccount => origin.to_string(),
     };
-    let client = context
-        .environment
+    let has_proxy_of_environment = config.proxy_url.is_none();
+    let client = environment
         .proxies
         .complete(&mut config)
         .and_then(|()| client::connect(&config, USER_AGENT))
         .map_err(|error| Failure::new(format!("failed to use {credentials}: {}", root_cause(&error))))?;
     let server = client::without_password(&config.cluster_url).to_string().trim_end_matches('/').to_owned();
-    Ok(Connection { client, server, credentials })
+    let in_pod = environment.service_account.is_some();
+    Ok(Connection { client, server, credentials, config, has_proxy_of_environment, in_pod })
 }
 
 fn unusable(origin: &Origin, contexts: &[String], error: &KubeconfigError) -> Failure {
@@ -67,37 +82,59 @@ impl Connection {
     /// Says why a request failed. `doing` completes "failed to".
     pub(crate) fn explain(&self, doing: &str, error: &kube::Error) -> Failure {
         let Self { server, credentials, .. } = self;
-        match error {
-            kube::Error::Api(status) if status.code == 401 => {
-                Failure::new(format!("failed to {doing}: {server} does not accept the credentials"))
-                    .hint(format!("renew the credentials of {credentials}, or choose another context with --context"))
-            }
-            kube::Error::Api(status) if status.code == 403 => Failure::new(format!(
-                "failed to {doing}: {}",
-                status.message
-            ))
-            .hint(format!(
+        let problem = self.problem(error);
+        let failed = |cause: &str| Failure::new(format!("failed to {doing}: {cause}"));
+        match &problem {
+            Problem::Unauthorized { .. } => failed(&format!("{server}: {problem}"))
+                .hint(format!("renew the credentials of {credentials}, or choose another context with --context")),
+            Problem::Answer { code: 403, message } => failed(message).hint(format!(
                 "{credentials} lacks a right that a hub administrator has, or the server does not allow this to anyone"
             )),
-            kube::Error::Api(status) => Failure::new(format!("failed to {doing}: {}", status.message)),
-            error if is_about_credentials(error) => Failure::new(format!("failed to {doing}: {}", root_cause(error)))
-                .hint(format!("the credentials of {credentials} could not be obtained")),
-            kube::Error::Service(_) | kube::Error::HyperError(_) => {
-                Failure::new(format!("failed to {doing}: cannot reach {server}: {}", root_cause(error))).hint(format!(
-                    "check that the server runs and is reachable from here; its address is from {credentials}"
-                ))
+            Problem::Answer { message, .. } => failed(message),
+            Problem::Credentials(message) => {
+                failed(message).hint(format!("the credentials of {credentials} could not be obtained"))
             }
-            error => Failure::new(format!("failed to {doing}: {}", root_cause(error))),
+            problem if is_about_the_network(error) => failed(&format!("cannot reach {server}: {problem}"))
+                .hint(format!("{} (its address is from {credentials})", self.hint(problem))),
+            problem => failed(&problem.to_string()),
         }
+    }
+
+    /// Why a request failed.
+    pub(crate) fn problem(&self, error: &kube::Error) -> Problem {
+        Problem::of(error).with_expiry(self.expiry(), Clock::System.now())
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self, problem: &Problem) -> String {
+        problem.hint(&client::without_password(&self.config.cluster_url), self.in_pod)
+    }
+
+    /// When the credentials expire, if they say so.
+    pub(crate) fn expiry(&self) -> Option<Timestamp> {
+        client::expiry(&self.config.auth_info)
+    }
+
+    /// Whether the address leads to this machine only.
+    pub(crate) fn is_loopback(&self) -> bool {
+        client::is_loopback(&self.config.cluster_url)
+    }
+
+    /// The proxy, and where it is named.
+    pub(crate) fn proxy(&self) -> Option<String> {
+        let source = if self.has_proxy_of_environment { "the environment" } else { "the kubeconfig" };
+        let proxy = client::without_password(self.config.proxy_url.as_ref()?).to_string();
+        Some(format!("{} of {source}", proxy.trim_end_matches('/')))
     }
 }
 
 /// Such as an exec plugin that fails.
 fn is_about_credentials(error: &kube::Error) -> bool {
-    causes(error).any(|cause| {
-        let is_of_plugin = matches!(cause.downcast_ref(), Some(ClientError::Plugin(_)));
-        is_of_plugin || cause.is::<kube::client::AuthError>()
-    })
+    matches!(Problem::of(error), Problem::Credentials(_))
+}
+
+fn is_about_the_network(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
 }
 
 /// How often a write that conflicts with another one is tried again at once.
@@ -124,9 +161,7 @@ impl Failed {
         match error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict(failure),
             kube::Error::Api(status) if matches!(status.code, 429 | 500..=599) => Self::ForNow(failure),
-            kube::Error::Service(_) | kube::Error::HyperError(_) if !is_about_credentials(error) => {
-                Self::ForNow(failure)
-            }
+            error if is_about_the_network(error) && !is_about_credentials(error) => Self::ForNow(failure),
             _ => Self::ForGood(failure),
         }
     }

@@ -31,6 +31,11 @@ impl Failure {
         self.0.first().map_or("", |problem| &problem.message)
     }
 
+    /// The hint of the first problem.
+    pub(crate) fn first_hint(&self) -> Option<&str> {
+        self.0.first()?.hint.as_deref()
+    }
+
     /// Success if there are none, else all of them in one.
     pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let problems: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
@@ -52,14 +57,10 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// An error, its cause, the cause of that, and so on.
-pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
 /// The innermost cause of an error, which is the specific one.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
-    causes(error).last().unwrap_or(error).to_string()
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.last().unwrap_or(error).to_string()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod addon;
+pub(crate) mod check;
 pub(crate) mod get;
 mod selection;
 mod version;
@@ -60,6 +61,7 @@ async fn start(command: Command, context: &Context) -> Result<(), Failure> {
     match command {
         Command::Get(command) => get::run(command, context).await,
         Command::Accept(args) => accept::run(&args, context).await,
+        Command::Check(command) => check::run(command, context).await,
         Command::Addon(command) => addon::run(command, context).await,
         Command::Version => version::run(context),
     }

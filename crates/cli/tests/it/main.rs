@@ -4,6 +4,8 @@ mod accept;
 mod accept_faults;
 mod addon;
 mod admission;
+mod check_cluster;
+mod check_hub;
 mod clusters;
 mod connection;
 mod deploy;
