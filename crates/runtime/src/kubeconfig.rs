@@ -2,6 +2,8 @@
 //!
 //! The environment is not read here. If a kubeconfig names no proxy, [`Proxies`](crate::client::Proxies) add one.
 
+mod fields;
+
 use std::path::{Path, PathBuf};
 
 use kube::{
@@ -13,6 +15,7 @@ pub use kube::config::Kubeconfig;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use sha2::{Digest as _, Sha256};
 
+pub use self::fields::FieldError;
 use crate::error::chain;
 
 /// Why a kubeconfig could not be used.
@@ -43,6 +46,17 @@ pub enum KubeconfigError {
         /// What went wrong.
         #[source]
         source: Box<Cause>,
+    },
+    /// A field of the context cannot be used.
+    #[error("failed to use kubeconfig {path}, context {context}")]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// The context.
+        context: String,
+        /// The field, what is wrong with it and what to do.
+        #[source]
+        source: FieldError,
     },
     /// A file that the context names cannot be read.
     #[error("failed to read {file}, which kubeconfig {path} names")]
@@ -114,6 +128,8 @@ pub async fn load(path: Option<&Path>) -> Result<Config, KubeconfigError> {
 
 /// The client configuration for a context of the kubeconfig at `path`.
 pub(crate) fn config(path: &Path, context: &SelectedContext) -> Result<Config, KubeconfigError> {
+    let name = || context.name.clone();
+    fields::check(context).map_err(|source| KubeconfigError::Field { path: path.into(), context: name(), source })?;
     context.config().map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
 }
 
