@@ -13,7 +13,7 @@ use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 use crate::{
     addon::{
         self, annotations::AnnotationsController, decision::controller::DecisionController,
-        installation::InstallationController, progression::ProgressionController,
+        installation::InstallationController, progression::ProgressionController, token::TokenController,
     },
     context::HubContext,
     placement::{self, PlacementController},
@@ -240,6 +240,13 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         summary: "copies annotations of clusters to their add-ons",
         gate: Some(ADDON_MANAGEMENT),
         start: |context, hub| context.run(AnnotationsController::new(hub), WORKERS),
+    },
+    ControllerInfo {
+        name: TokenController::NAME,
+        component: ADDON,
+        summary: "keeps service accounts and roles for add-ons whose agents authenticate with tokens",
+        gate: Some(ADDON_MANAGEMENT),
+        start: |context, hub| context.run(TokenController::new(hub), WORKERS),
     },
     ControllerInfo {
         name: PlacementController::NAME,

@@ -37,6 +37,22 @@ pub enum Error {
         #[source]
         source: ocm_runtime::Error,
     },
+    /// An object that the hub needs for an add-on exists, and was not created for that.
+    #[error(
+        "failed to create {noun}: it exists without the labels of add-on {addon}, so it belongs to somebody else; delete it, or install the add-on under another name"
+    )]
+    NotOwned {
+        /// The object, for people.
+        noun: String,
+        /// The add-on's name.
+        addon: String,
+    },
+    /// An object that the hub needs is being deleted, and can be created again only when it is gone.
+    #[error("failed to create {noun}: it is being deleted, and is created again when it is gone")]
+    BeingDeleted {
+        /// The object, for people.
+        noun: String,
+    },
     /// The selector of a cluster set cannot be read.
     #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
     Selector {
@@ -74,7 +90,7 @@ impl Classified for Error {
             Self::Api(error) | Self::MayNotAccept { source: error, .. } => error.class(),
             Self::Shared(error) => error.class(),
             Self::Stale { .. } => Class::Conflict,
-            Self::Foreign { .. } => Class::Transient,
+            Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } => Class::Transient,
             Self::Selector { .. } | Self::SelectorType { .. } => Class::Invalid,
         }
     }

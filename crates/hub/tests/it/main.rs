@@ -5,6 +5,7 @@ mod addon_cleanup;
 mod addon_faults;
 mod addon_install;
 mod addon_status;
+mod addon_token;
 mod addon_world;
 mod admission;
 mod audit;
