@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use ocm_agent::{AgentConfig, AgentError, Components, agent};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
-    feature_gates, leases, namespaces,
+    feature_gates, leases, limits, namespaces,
     secrets::{self, KEY_KUBECONFIG},
 };
 use ocm_runtime::{Context, admin, client::Endpoint, leader};
@@ -109,9 +109,13 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     client_cert_expiration_seconds: i32,
 
-    /// How agents of add-ons authenticate to the hub: csr (client certificates)
+    /// How agents of add-ons authenticate to the hub: csr (client certificates) or token (tokens of service accounts)
     #[arg(long, value_name = "DRIVER", default_value = "csr")]
     addon_kubeclient_registration_auth: String,
+
+    /// Life time to ask for in tokens of add-ons, in seconds, at least 600
+    #[arg(long, value_name = "SECONDS", default_value_t = limits::TOKEN_SECONDS, allow_negative_numbers = true)]
+    addon_token_expiration_seconds: i64,
 
     /// How often, at most, the agent checks the objects that it applied
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = flags::duration)]
@@ -234,6 +238,7 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.cluster_healthcheck_period = args.cluster_healthcheck_period;
     config.client_cert_expiration_seconds = args.client_cert_expiration_seconds;
     config.addon_driver = addon_driver(&args.addon_kubeclient_registration_auth);
+    config.addon_token_seconds = args.addon_token_expiration_seconds;
     config.work.status_sync = args.status_sync_interval;
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.workers = args.workload_agent_workers.into();

@@ -74,6 +74,8 @@ pub struct AgentConfig {
     pub client_cert_expiration_seconds: i32,
     /// How agents of add-ons authenticate to the hub's API server.
     pub addon_driver: KubeClientDriver,
+    /// The requested life time of tokens of add-ons, in seconds.
+    pub addon_token_seconds: i64,
     /// How often the leases of add-ons are checked.
     pub addon_lease_period: Duration,
     /// Settings of the work half. [`run`](crate::run) fills in the names.
@@ -103,6 +105,7 @@ impl AgentConfig {
             cluster_healthcheck_period: limits::CLUSTER_HEALTH_CHECK_PERIOD,
             client_cert_expiration_seconds: 0,
             addon_driver: KubeClientDriver::Csr,
+            addon_token_seconds: limits::TOKEN_SECONDS,
             addon_lease_period: limits::ADDON_LEASE_CHECK_PERIOD,
             work: work::Settings::new("", "", ""),
         }
@@ -154,8 +157,12 @@ impl AgentConfig {
         if seconds != 0 && seconds < limits::MIN_CERTIFICATE_SECONDS {
             return Err(OptionError::CertificateLifeTime(seconds));
         }
-        if self.addon_driver != KubeClientDriver::Csr {
-            return Err(OptionError::AddOnDriver(self.addon_driver.clone()));
+        if let driver @ KubeClientDriver::Other(_) = &self.addon_driver {
+            return Err(OptionError::AddOnDriver(driver.clone()));
+        }
+        let seconds = self.addon_token_seconds;
+        if !(limits::MIN_TOKEN_SECONDS..=limits::MAX_TOKEN_SECONDS).contains(&seconds) {
+            return Err(OptionError::TokenLifeTime(seconds));
         }
         if self.selects_hub() {
             self.hubs.validate()?;
@@ -188,8 +195,8 @@ pub enum OptionError {
     CertificateLifeTime(i32),
     /// There is no such registration driver for add-ons.
     #[error(
-        "--addon-kubeclient-registration-auth is {driver:?}: agents of add-ons authenticate with certificates, and tokens are not \
-         built yet: give csr",
+        "--addon-kubeclient-registration-auth is {driver:?}: give csr (client certificates) or token (tokens of service \
+         accounts on the hub)",
         driver = .0.as_str()
     )]
     AddOnDriver(KubeClientDriver),
@@ -206,6 +213,13 @@ pub enum OptionError {
     /// The agent would leave every hub at once.
     #[error("--hub-connection-timeout-seconds is 0: give a time in seconds, such as 600")]
     HubTimeout,
+    /// The life time of tokens is too short or too long.
+    #[error(
+        "--addon-token-expiration-seconds is {0}: give at least {min} and at most {max}, which API servers take",
+        min = limits::MIN_TOKEN_SECONDS,
+        max = limits::MAX_TOKEN_SECONDS
+    )]
+    TokenLifeTime(i64),
     /// Not a valid address of an API server.
     #[error("--spoke-external-server-urls holds {0:?}: give addresses such as https://api.example.com:6443")]
     ExternalUrl(String),
@@ -261,6 +275,12 @@ mod tests {
     }
 
     #[test]
+    fn agents_of_add_ons_may_have_tokens_of_ten_minutes() {
+        let driver = KubeClientDriver::Token;
+        assert_eq!(AgentConfig { addon_driver: driver, addon_token_seconds: 600, ..config() }.validate(), Ok(()));
+    }
+
+    #[test]
     fn options_that_cannot_work_are_refused() {
         let nothing = Components { registration: false, work: false };
         let config = config();
@@ -268,8 +288,9 @@ mod tests {
             AgentConfig { components: nothing, ..config.clone() },
             AgentConfig { cluster_healthcheck_period: Duration::ZERO, ..config.clone() },
             AgentConfig { client_cert_expiration_seconds: 600, ..config.clone() },
-            AgentConfig { addon_driver: KubeClientDriver::Token, ..config.clone() },
             AgentConfig { addon_driver: "x509".into(), ..config.clone() },
+            AgentConfig { addon_token_seconds: 599, ..config.clone() },
+            AgentConfig { addon_token_seconds: limits::MAX_TOKEN_SECONDS + 1, ..config.clone() },
             AgentConfig { spoke_external_server_urls: vec!["http://a".into()], ..config },
         ];
         for config in invalid {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ocm_api::{cluster::v1::ManagedCluster, components, feature_gates};
+use ocm_api::{addon::v1alpha1::KubeClientDriver, cluster::v1::ManagedCluster, components, feature_gates};
 use ocm_runtime::{
     Cache, Context, Informers, client::Endpoint, error::chain, events::EventRecorder, informer::WatchFilter,
 };
@@ -97,14 +97,20 @@ impl Agent {
         ))
     }
 
-    /// Add-ons get the same kubeconfig as the agent itself.
+    /// Add-ons get the same kubeconfig as the agent itself, or one that differs in the user.
     fn addon_settings(&self, connection: &Connection) -> Result<addon::Settings, AgentError> {
         let bootstrap = self.credentials.hub();
+        let (driver, connection) = (self.config.addon_driver.clone(), bootstrap.as_ref().unwrap_or(connection));
         Ok(addon::Settings {
             cluster: self.names.cluster.clone(),
             own_secrets: self.config.own_secrets(),
-            kubeconfig: bootstrap.as_ref().unwrap_or(connection).render()?,
+            kubeconfig: match driver {
+                KubeClientDriver::Token => connection.render_with_token()?,
+                _ => connection.render()?,
+            },
+            driver,
             certificate_seconds: self.config.certificate_seconds(),
+            token_seconds: self.config.addon_token_seconds,
             lease_period: self.config.addon_lease_period,
         })
     }

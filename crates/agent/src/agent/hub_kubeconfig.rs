@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::config::{Cluster, Kubeconfig};
 use ocm_api::{
     identities,
-    secrets::{self, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+    secrets::{self, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY, KEY_TOKEN},
 };
 use ocm_runtime::{
     error::chain,
@@ -67,10 +67,19 @@ impl Connection {
 
     /// The agent's kubeconfig, byte for byte as OCM's agents write it.
     pub(crate) fn render(&self) -> Result<String, ConnectionError> {
-        Ok(ocm_apimachinery::yaml::to_string(&self.to_value())?)
+        self.render_for(&json!({"client-certificate": KEY_TLS_CERT, "client-key": KEY_TLS_KEY}))
     }
 
-    fn to_value(&self) -> Value {
+    /// That of an add-on whose agent has a token.
+    pub(crate) fn render_with_token(&self) -> Result<String, ConnectionError> {
+        self.render_for(&json!({"tokenFile": KEY_TOKEN}))
+    }
+
+    fn render_for(&self, user: &Value) -> Result<String, ConnectionError> {
+        Ok(ocm_apimachinery::yaml::to_string(&self.to_value(user))?)
+    }
+
+    fn to_value(&self, user: &Value) -> Value {
         json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -84,10 +93,7 @@ impl Connection {
                 },
             }],
             "current-context": secrets::KUBECONFIG_CONTEXT,
-            "users": [{
-                "name": secrets::KUBECONFIG_USER,
-                "user": {"client-certificate": KEY_TLS_CERT, "client-key": KEY_TLS_KEY},
-            }],
+            "users": [{"name": secrets::KUBECONFIG_USER, "user": user}],
         })
     }
 

@@ -3,6 +3,7 @@
 mod addon;
 mod addon_health;
 mod addon_life;
+mod addon_token;
 mod addon_world;
 mod agent_id;
 mod registration;

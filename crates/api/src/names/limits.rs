@@ -32,6 +32,15 @@ pub const MIN_CERTIFICATE_SECONDS: i32 = 3600;
 /// A certificate is renewed when this share of its life time is left; agents add up to a quarter of it at random.
 pub const CERTIFICATE_RENEWAL_SHARE: f64 = 0.2;
 
+/// Life time that agents ask for in tokens of add-ons, in seconds: a year.
+pub const TOKEN_SECONDS: i64 = 31_536_000;
+/// Shortest life time of a token that API servers issue, in seconds.
+pub const MIN_TOKEN_SECONDS: i64 = 600;
+/// Longest life time of a token that API servers take a request for, in seconds.
+pub const MAX_TOKEN_SECONDS: i64 = 1 << 32;
+/// A token is renewed when this share of its life time is left.
+pub const TOKEN_RENEWAL_SHARE: f64 = 0.2;
+
 /// How long an agent with several hubs goes without contact before it selects again.
 pub const HUB_CONNECTION_TIMEOUT: Duration = Duration::from_secs(600);
 /// How often it checks that.

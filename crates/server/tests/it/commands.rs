@@ -71,9 +71,13 @@ fn flags_that_make_no_sense_are_refused_with_what_would() -> anyhow::Result<()> 
     assert!(said.contains("1h30m"), "{said}");
     let said = failure(&["agent", "--client-cert-expiration-seconds", "60"])?;
     assert!(said.contains("3600"), "{said}");
-    let said = failure(&["agent", "--addon-kubeclient-registration-auth", "token"])?;
-    assert!(said.contains("tokens are not built yet: give csr"), "{said}");
-    for driver in ["csr", ""] {
+    let said = failure(&["agent", "--addon-kubeclient-registration-auth", "x509"])?;
+    assert!(said.contains("give csr (client certificates) or token"), "{said}");
+    for seconds in ["599", "-1", "4294967297"] {
+        let said = failure(&["agent", "--addon-token-expiration-seconds", seconds])?;
+        assert!(said.contains(&format!("--addon-token-expiration-seconds is {seconds}: give at least 600")), "{said}");
+    }
+    for driver in ["csr", "token", ""] {
         let said = failure(&["agent", "--addon-kubeclient-registration-auth", driver])?;
         assert!(said.contains("no kubeconfig was given"), "{driver:?} is fine: {said}");
     }

@@ -71,7 +71,7 @@ fn what_is_not_built_is_refused_before_anything_is_connected_to() -> Result<()> 
         ("hub", "--work-driver=mqtt"),
         ("hub", "--grpc-ca-file=/ca.crt"),
         ("agent", "--registration-auth=awsirsa"),
-        ("agent", "--addon-kubeclient-registration-auth=token"),
+        ("agent", "--addon-kubeclient-registration-auth=x509"),
         ("agent", "--workload-source-driver=grpc"),
         ("agent", "--workload-source-config=/other/kubeconfig"),
         ("agent", "--hub-kubeconfig=/other/kubeconfig"),

@@ -89,6 +89,8 @@ users:
     client-key: tls.key
 ";
     assert_eq!(bootstrap().render().unwrap(), expected);
+    let (shared, _) = expected.split_once("    client-certificate").unwrap();
+    assert_eq!(bootstrap().render_with_token().unwrap(), format!("{shared}    tokenFile: token\n"));
 }
 
 #[test]

@@ -2,32 +2,39 @@
 //! is available.
 //!
 //! ```text
-//!  ManagedClusterAddOn ──registrations──> certificate, one each ──CSR──> hub ──issued──> Secret of the add-on's agent
-//!           ^                                                                                     │ uses it
+//!  ManagedClusterAddOn ──registrations──> credential, one each ──CSR or TokenRequest──> hub ──> Secret of the add-on's agent
+//!           ^                                                                                    │ uses it
 //!           └───────────── Available <──── health <──every 30 s──── Lease <──renews── the add-on's agent
 //! ```
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `registrations` | starts and stops one certificate controller per registration, deletes the secrets of removed ones |
-//! | `certificates` | the running certificate controllers, and their outcomes |
-//! | `target` | the desired certificates of an add-on, and where they are kept |
+//! | `registrations` | starts and stops one credential controller per registration, deletes the secrets of removed ones |
+//! | `credentials` | the running credential controllers, and their outcomes |
+//! | `driver` | how agents of add-ons authenticate to the hub's API server, as the status must say |
+//! | `target` | the desired credentials of an add-on, and where they are kept |
+//! | `token` | gets the token of an add-on's agent, renews it, keeps it in its secret |
 //! | `health` | reports by the add-on's lease whether it is available |
 //!
 //! A hub may not serve add-ons at all: until it does, the agent only polls for the kind. On the clusters of the add-ons' agents
 //! nothing is watched but the secrets of existing registrations.
 
-mod certificates;
+mod credentials;
+mod driver;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod health;
 mod registrations;
 mod target;
+mod token;
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{Api, Client};
-use ocm_api::{addon::v1alpha1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
+use ocm_api::{
+    addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn},
+    cluster::v1::ManagedCluster,
+};
 use ocm_runtime::{Backoff, Cache, Context, Informers, ObjectKey, error::chain, informer::WatchFilter};
 use tokio::sync::watch as signal;
 use tracing::{Instrument as _, Span, debug, info, warn};
@@ -48,10 +55,14 @@ pub(crate) struct Settings {
     pub(crate) cluster: String,
     /// The agent's own secrets, which no add-on may use.
     pub(crate) own_secrets: Vec<ObjectKey>,
-    /// The kubeconfig for the hub that add-ons get; it names certificate and key as files beside it.
+    /// How agents of add-ons authenticate to the hub's API server.
+    pub(crate) driver: KubeClientDriver,
+    /// The kubeconfig for the hub that add-ons get; it names certificate and key, or the token, as files beside it.
     pub(crate) kubeconfig: String,
     /// The life time to ask for in certificates, in seconds; `None` leaves it to the hub.
     pub(crate) certificate_seconds: Option<i32>,
+    /// The life time to ask for in tokens, in seconds.
+    pub(crate) token_seconds: i64,
     /// How often leases are polled.
     pub(crate) lease_period: Duration,
 }

@@ -1,4 +1,4 @@
-//! Starts and stops one certificate controller per registration of an add-on.
+//! Starts and stops one credential controller per registration of an add-on.
 //!
 //! The secret of a registration is deleted when the registration is removed or changed, and when the add-on has been deleted.
 //! While an add-on is being deleted nothing changes, since its agent may have to clean up on the hub. A registration that is
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, api::ObjectMeta};
-use ocm_api::addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn};
+use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use ocm_runtime::{
     Cache, Change, Class, Classified, Context, Controller, ControllerBuilder, ObjectKey, Requeue,
     conditions::NewCondition, error::found, write,
@@ -18,12 +18,13 @@ use tracing::{info, info_span};
 
 use super::{
     HostClusters, Settings,
-    certificates::{CertificateSet, Started},
-    target::{Desired, Target},
+    credentials::{CredentialSet, Started},
+    target::{Credential, Desired, Refusals, Target},
+    token::AddOnToken,
 };
-use crate::registration::certificate::{self, Certificate, Reporter, Requests};
+use crate::registration::certificate::{Certificate, Reporter, Requests, lacks_condition, set_condition};
 
-/// An error while an add-on's certificates are set up.
+/// An error while an add-on's credentials are set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RegistrationError {
     /// A request failed.
@@ -36,7 +37,7 @@ pub(super) enum RegistrationError {
     NotGone(ObjectKey),
     /// The hub's CRD drops the registration driver.
     #[error(
-        "the hub drops status.kubeClientDriver of ManagedClusterAddOn {0}, so the add-on gets no certificate: bring the \
+        "the hub drops status.kubeClientDriver of ManagedClusterAddOn {0}, so the add-on gets no credentials: bring the \
          CRDs of the hub up to date"
     )]
     DriverDropped(ObjectKey),
@@ -52,14 +53,14 @@ impl Classified for RegistrationError {
     }
 }
 
-/// Starts and stops certificate controllers.
+/// Starts and stops credential controllers.
 pub(super) struct Registrations {
     context: Context,
     requests: Requests,
     addons: Cache<ManagedClusterAddOn>,
     hosts: HostClusters,
     settings: Arc<Settings>,
-    certificates: CertificateSet,
+    credentials: CredentialSet,
 }
 
 /// The input of `plan`.
@@ -84,8 +85,8 @@ pub(super) enum Plan {
 pub(super) struct Changes {
     stop: Vec<Target>,
     start: Vec<Target>,
-    /// Why a registration gets no certificate.
-    refused: Option<String>,
+    /// Why registrations get no credentials.
+    refused: Refusals,
 }
 
 impl Registrations {
@@ -96,7 +97,7 @@ impl Registrations {
         hosts: HostClusters,
         settings: Arc<Settings>,
     ) -> Self {
-        Self { context: context.clone(), requests, addons, hosts, settings, certificates: CertificateSet::default() }
+        Self { context: context.clone(), requests, addons, hosts, settings, credentials: CredentialSet::default() }
     }
 
     fn addons_on_hub(&self) -> Api<ManagedClusterAddOn> {
@@ -104,12 +105,11 @@ impl Registrations {
     }
 
     async fn set_driver(&self, addon: &ManagedClusterAddOn) -> Result<(), RegistrationError> {
-        let mut new = addon.clone();
-        new.status.get_or_insert_default().kube_client_driver = Some(KubeClientDriver::Csr);
+        let new = self.settings.with_driver(addon);
         let Some(patched) = found(write::patch_status(&self.addons_on_hub(), addon, &new).await)?.flatten() else {
             return Ok(());
         };
-        let is_dropped = self.settings.desired(&patched) == Desired::Driver;
+        let is_dropped = !self.settings.has_driver(&patched);
         self.addons.record_write(patched);
         if is_dropped { Err(RegistrationError::DriverDropped(ObjectKey::of(addon))) } else { Ok(()) }
     }
@@ -127,7 +127,7 @@ impl Registrations {
         if observed.addon.is_none() && !change.stop.is_empty() {
             self.check_deleted(key).await?;
         }
-        self.certificates.refuse(key, change.refused.map(certificate::failed));
+        self.credentials.refuse(key, change.refused);
         for target in change.stop {
             self.stop(key, &target).await?;
         }
@@ -137,26 +137,34 @@ impl Registrations {
         Ok(())
     }
 
-    /// A stopped certificate stays recorded until its secret is deleted.
+    /// A stopped credential stays recorded until its secret is deleted.
     async fn stop(&self, key: &ObjectKey, target: &Target) -> Result<(), RegistrationError> {
-        if let Some(context) = self.certificates.mark_removed(key, target) {
+        if let Some(context) = self.credentials.mark_removed(key, target) {
             context.stop().await;
         }
-        let secret = &target.certificate.secret;
+        let secret = target.secret();
         let secrets = Api::namespaced(self.hosts.client(target.host).clone(), &secret.namespace);
         write::delete(&secrets, &named(secret)).await?;
         info!(addon = key.name, %secret, "deleted the secret of a removed registration");
-        self.certificates.forget(key, target);
+        self.credentials.forget(key, target);
         Ok(())
     }
 
     fn start(&self, key: &ObjectKey, target: Target) {
-        let (context, host, certificate) = (self.context.child(), target.host, target.certificate.clone());
-        let outcomes = self.certificates.start(key, target, context.clone());
+        let (context, host, credential) = (self.context.child(), target.host, target.credential.clone());
+        let outcomes = self.credentials.start(key, target, context.clone());
         info_span!("addon", name = key.name).in_scope(|| {
             let keeper = self.hosts.informers(host).part(context.clone());
-            let reporter = Reporter::AddOn(self.addons.clone(), outcomes);
-            context.run(Certificate::new(self.requests.clone(), &keeper, certificate, reporter), 1);
+            let (requests, addons) = (self.requests.clone(), self.addons.clone());
+            match credential {
+                Credential::Certificate(certificate) => {
+                    let reporter = Reporter::AddOn(addons, outcomes);
+                    context.run(Certificate::new(requests, &keeper, certificate, reporter), 1);
+                }
+                Credential::Token(token) => {
+                    context.run(AddOnToken::new(requests.hub, addons, &keeper, token, outcomes), 1);
+                }
+            }
         });
     }
 }
@@ -188,18 +196,18 @@ impl Controller for Registrations {
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, RegistrationError> {
         let addon = self.addons.get(key);
-        let nothing = || Desired::Certificates { targets: Vec::new(), refused: None };
+        let nothing = || Desired::Credentials { targets: Vec::new(), refused: Refusals::default() };
         let desired = addon.as_ref().map_or_else(nothing, |addon| self.settings.desired(addon));
-        Ok(Some(Observed { key: key.clone(), addon, desired, started: self.certificates.started(key) }))
+        Ok(Some(Observed { key: key.clone(), addon, desired, started: self.credentials.started(key) }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
         match &observed.desired {
-            // After a restart: certificates of the previous process are renewed as well.
-            Desired::Unchanged { targets } if observed.started.is_empty() => changes(&[], targets, None),
+            // After a restart: credentials of the previous process are renewed as well.
+            Desired::Unchanged { targets } if observed.started.is_empty() => changes(&[], targets, Refusals::default()),
             Desired::Unchanged { .. } => Plan::Nothing,
             Desired::Driver => Plan::SetDriver,
-            Desired::Certificates { targets, refused } => changes(&observed.started, targets, refused.clone()),
+            Desired::Credentials { targets, refused } => changes(&observed.started, targets, refused.clone()),
         }
     }
 
@@ -211,19 +219,20 @@ impl Controller for Registrations {
         }
     }
 
-    /// Reports a failure of one of the certificates, and its end.
+    /// Reports a failure of one of the credentials, and its end.
     async fn report(&self, observed: &Observed, (): (), now: Timestamp) -> Result<Requeue, RegistrationError> {
         let key = &observed.key;
-        let is_new =
-            |condition: &NewCondition| condition.status != "True" || certificate::needs_condition(&self.addons, key);
-        if let Some(condition) = self.certificates.condition(key).filter(is_new) {
-            certificate::set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await?;
+        let is_new = |condition: &NewCondition| {
+            condition.status != "True" || lacks_condition(&self.addons, key, condition.type_)
+        };
+        for condition in self.credentials.conditions(key).into_iter().filter(is_new) {
+            set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await?;
         }
         Ok(Requeue::OnChange)
     }
 }
 
-fn changes(started: &[Started], targets: &[Target], refused: Option<String>) -> Plan {
+fn changes(started: &[Started], targets: &[Target], refused: Refusals) -> Plan {
     let fits = |one: &&Started| one.desired && targets.contains(&one.target);
     let (stay, stop): (Vec<_>, Vec<_>) = started.iter().partition(fits);
     let start = targets.iter().filter(|target| !stay.iter().any(|one| one.target == **target));

@@ -1,15 +1,14 @@
-//! The desired certificates of an add-on, and where they are kept. Pure.
+//! The desired credentials of an add-on, and where they are kept. Pure.
 
 use ocm_api::{
-    addon::v1alpha1::{KubeClientDriver, ManagedClusterAddOn, ManagedClusterAddOnStatus, RegistrationConfig, Subject},
+    addon::v1alpha1::{ManagedClusterAddOn, RegistrationConfig, Subject},
     annotations, identities, namespaces,
     secrets::{self, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
-    signers,
 };
 use ocm_apimachinery::labels::{is_dns_name, is_value};
 use ocm_runtime::{ObjectKey, pki, write};
 
-use super::Settings;
+use super::{Settings, driver::is_kube_client, token::DesiredToken};
 use crate::{agent::names::label_fault, registration::certificate::DesiredCertificate};
 
 /// A cluster on which agents of add-ons run.
@@ -55,92 +54,135 @@ fn annotation<'a>(addon: &'a ManagedClusterAddOn, key: &str) -> Option<&'a str> 
     addon.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// A certificate and the cluster on which it is kept.
+/// What an agent of an add-on authenticates with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Credential {
+    Certificate(DesiredCertificate),
+    Token(DesiredToken),
+}
+
+/// A credential and the cluster on which it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: Host,
-    pub(super) certificate: DesiredCertificate,
+    pub(super) credential: Credential,
 }
 
-/// The desired state of an add-on's certificates.
+impl Target {
+    /// The secret that holds it.
+    pub(super) fn secret(&self) -> &ObjectKey {
+        match &self.credential {
+            Credential::Certificate(certificate) => &certificate.secret,
+            Credential::Token(token) => &token.secret,
+        }
+    }
+
+    /// The credential in messages.
+    fn noun(&self) -> &'static str {
+        match &self.credential {
+            Credential::Certificate(_) => "certificate",
+            Credential::Token(_) => "token",
+        }
+    }
+}
+
+/// Why registrations get no credentials, the first cause for each condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Refusals {
+    pub(super) certificate: Option<String>,
+    pub(super) token: Option<String>,
+}
+
+impl Refusals {
+    fn add(&mut self, target: &Target, cause: String) {
+        let known = match &target.credential {
+            Credential::Certificate(_) => &mut self.certificate,
+            Credential::Token(_) => &mut self.token,
+        };
+        known.get_or_insert(cause);
+    }
+}
+
+/// The desired state of an add-on's credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Desired {
     /// The add-on is being deleted: nothing changes, so that it can clean up.
     Unchanged {
-        /// The certificates that it had when the deletion began, unless its manager has changed them since.
+        /// The credentials that it had when the deletion began, unless its manager has changed them since.
         targets: Vec<Target>,
     },
     /// The registration driver must be set in its status first.
     Driver,
-    /// These certificates, and no others.
-    Certificates {
-        targets: Vec<Target>,
-        /// Why one of its registrations gets no certificate.
-        refused: Option<String>,
-    },
+    /// These credentials, and no others.
+    Credentials { targets: Vec<Target>, refused: Refusals },
 }
 
 impl Settings {
-    /// The desired state of an add-on's certificates.
+    /// The desired state of an add-on's credentials.
     pub(super) fn desired(&self, addon: &ManagedClusterAddOn) -> Desired {
-        let status = addon.status.as_ref();
-        if status.is_some_and(lacks_driver) {
-            return if write::is_deleting(addon) {
-                Desired::Unchanged { targets: Vec::new() }
-            } else {
-                Desired::Driver
-            };
-        }
-        let registrations = status.map(|status| status.registrations.as_slice()).unwrap_or_default();
-        let (targets, refused) = self.certificates(addon, registrations);
-        if write::is_deleting(addon) {
-            Desired::Unchanged { targets }
-        } else {
-            Desired::Certificates { targets, refused }
+        match (self.has_driver(addon), write::is_deleting(addon)) {
+            (false, true) => Desired::Unchanged { targets: Vec::new() },
+            (true, true) => Desired::Unchanged { targets: self.credentials(addon).0 },
+            (false, false) => Desired::Driver,
+            (true, false) if self.has_stale_condition(addon) => Desired::Driver,
+            (true, false) => {
+                let (targets, refused) = self.credentials(addon);
+                Desired::Credentials { targets, refused }
+            }
         }
     }
 
-    /// The desired certificates, and why a registration gets none.
-    fn certificates(
-        &self,
-        addon: &ManagedClusterAddOn,
-        registrations: &[RegistrationConfig],
-    ) -> (Vec<Target>, Option<String>) {
+    /// The desired credentials, and why registrations get none.
+    fn credentials(&self, addon: &ManagedClusterAddOn) -> (Vec<Target>, Refusals) {
+        let registrations = addon.status.as_ref().map(|status| status.registrations.as_slice()).unwrap_or_default();
         let location = InstallLocation::of(addon);
-        let (mut targets, mut refused) = (Vec::new(), None);
+        let name = addon.metadata.name.as_deref().unwrap_or_default();
+        let (mut targets, mut refused) = (Vec::new(), Refusals::default());
         for registration in registrations.iter().filter(|registration| !registration.signer_name.is_empty()) {
-            let target = self.target(addon, &location, registration);
-            match self.refusal(&location, &targets, &target) {
-                Some(cause) => refused = refused.or(Some(cause)),
+            let target = self.target(name, &location, registration);
+            let fault = self.refusal(name, &location, &targets, &target).or_else(|| self.fault(name, registration));
+            match fault {
+                Some(cause) => refused.add(&target, cause),
                 None => targets.push(target),
             }
         }
         (targets, refused)
     }
 
-    fn target(
-        &self,
-        addon: &ManagedClusterAddOn,
-        location: &InstallLocation<'_>,
-        registration: &RegistrationConfig,
-    ) -> Target {
-        let name = addon.metadata.name.clone().unwrap_or_default();
-        let signer = registration.signer_name.clone();
+    fn target(&self, name: &str, location: &InstallLocation<'_>, registration: &RegistrationConfig) -> Target {
         let secret = match is_kube_client(registration) {
-            true => secrets::addon_hub_kubeconfig(&name),
-            false => secrets::addon_client_certificate(&name, &signer),
+            true => secrets::addon_hub_kubeconfig(name),
+            false => secrets::addon_client_certificate(name, &registration.signer_name),
         };
-        let kubeconfig = is_kube_client(registration).then(|| (KEY_KUBECONFIG, self.kubeconfig.clone()));
-        let certificate = DesiredCertificate {
+        let secret = ObjectKey::new(location.namespace, secret);
+        let credential = match is_kube_client(registration) && self.uses_tokens() {
+            true => Credential::Token(self.token(name, secret)),
+            false => Credential::Certificate(self.certificate(name, secret, registration)),
+        };
+        Target { host: location.host(), credential }
+    }
+
+    fn token(&self, name: &str, secret: ObjectKey) -> DesiredToken {
+        DesiredToken {
             cluster: self.cluster.clone(),
-            subject: self.subject(&name, registration),
-            addon: Some(name),
-            signer,
+            addon: name.into(),
+            expiration_seconds: self.token_seconds,
+            secret,
+            kubeconfig: self.kubeconfig.clone(),
+        }
+    }
+
+    fn certificate(&self, name: &str, secret: ObjectKey, registration: &RegistrationConfig) -> DesiredCertificate {
+        let kubeconfig = is_kube_client(registration).then(|| (KEY_KUBECONFIG, self.kubeconfig.clone()));
+        DesiredCertificate {
+            cluster: self.cluster.clone(),
+            subject: self.subject(name, registration),
+            addon: Some(name.into()),
+            signer: registration.signer_name.clone(),
             expiration_seconds: self.certificate_seconds,
-            secret: ObjectKey::new(location.namespace, secret),
+            secret,
             additional_data: [(KEY_CLUSTER_NAME, self.cluster.clone())].into_iter().chain(kubeconfig).collect(),
-        };
-        Target { host: location.host(), certificate }
+        }
     }
 
     /// The user defaults to the add-on's own, and for the hub's API server the group does.
@@ -157,48 +199,69 @@ impl Settings {
         }
     }
 
-    /// Why a registration gets no certificate.
-    fn refusal(&self, location: &InstallLocation<'_>, others: &[Target], target: &Target) -> Option<String> {
-        let DesiredCertificate { secret, signer, addon, .. } = &target.certificate;
+    /// Why a registration gets no credential.
+    fn refusal(
+        &self,
+        name: &str,
+        location: &InstallLocation<'_>,
+        others: &[Target],
+        target: &Target,
+    ) -> Option<String> {
+        let (noun, secret) = (target.noun(), target.secret());
         if let Some(fault) = location.fault() {
-            return Some(format!("The add-on gets no certificate: its namespace {:?} {fault}", location.namespace));
+            return Some(format!("The add-on gets no {noun}: its namespace {:?} {fault}", location.namespace));
         }
-        if !addon.as_deref().is_some_and(is_value) {
-            return Some(
-                "The add-on gets no certificate: requests for it are labelled with its name, which is too long for a \
-                 label; install it under a name of at most 63 characters"
-                    .into(),
-            );
+        if !is_value(name) {
+            return Some(format!(
+                "The add-on gets no {noun}: objects on the hub are labelled with its name, which is too long for a label; \
+                 install it under a name of at most 63 characters"
+            ));
         }
         if !is_dns_name(&secret.name) {
             return Some(format!(
-                "The add-on gets no certificate of signer {signer}: no secret can be called {:?}, which is what would \
-                 hold it; let its manager ask another signer",
+                "The add-on gets no {noun}{}: no secret can be called {:?}, which is what would hold it; let its manager ask \
+                 another signer",
+                signer_of(target),
                 secret.name
             ));
         }
         if self.own_secrets.contains(secret) {
             return Some(format!(
-                "The add-on gets no certificate of signer {signer}: secret {secret}, which would hold it, is the cluster \
-                 agent's own; install the add-on in another namespace"
+                "The add-on gets no {noun}{}: secret {secret}, which would hold it, is the cluster agent's own; install the \
+                 add-on in another namespace",
+                signer_of(target)
             ));
         }
-        let taken = others.iter().any(|other| other.certificate.secret == *secret);
+        let taken = others.iter().any(|other| other.secret() == secret);
         taken.then(|| {
             format!(
-                "status.registrations asks for signer {signer} more than once: only the first one gets a certificate, \
-                 since both would be kept in secret {secret}"
+                "status.registrations asks for a {noun}{} more than once: only the first one gets it, since both would be \
+                 kept in secret {secret}",
+                signer_of(target)
+            )
+        })
+    }
+
+    /// Why no certificate is requested for the identity of a registration: it is that of the service account, which this
+    /// agent or another one wrote while the add-on's agent authenticated with tokens.
+    fn fault(&self, name: &str, registration: &RegistrationConfig) -> Option<String> {
+        let user = self.account_user(name);
+        let is_account = registration.subject.as_ref().is_some_and(|subject| subject.user == user);
+        (is_account && is_kube_client(registration) && !self.uses_tokens()).then(|| {
+            format!(
+                "The add-on gets no certificate yet: status.registrations names user {user}, with which its agent had a \
+                 token; the add-on's manager has to write the user of the certificate"
             )
         })
     }
 }
 
-fn is_kube_client(registration: &RegistrationConfig) -> bool {
-    registration.signer_name == signers::KUBE_API_SERVER_CLIENT
-}
-
-fn lacks_driver(status: &ManagedClusterAddOnStatus) -> bool {
-    status.registrations.iter().any(is_kube_client) && status.kube_client_driver != Some(KubeClientDriver::Csr)
+/// The signer of a certificate, in messages.
+fn signer_of(target: &Target) -> String {
+    match &target.credential {
+        Credential::Certificate(certificate) => format!(" of signer {}", certificate.signer),
+        Credential::Token(_) => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
 use ocm_api::{
     components, identities, labels,
-    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY},
+    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY, KEY_TOKEN},
     signers,
 };
 use ocm_runtime::{ObjectKey, pki::Subject};
@@ -56,6 +56,11 @@ impl DesiredCertificate {
         data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
         data.insert(KEY_TLS_KEY.into(), ByteString(credentials.key.clone().into_bytes()));
         data
+    }
+
+    /// What the secret must not hold beside the certificate: the token of an add-on that authenticated with one.
+    pub(super) fn obsolete(&self) -> &'static [&'static str] {
+        if self.addon.is_some() { &[KEY_TOKEN] } else { &[] }
     }
 
     pub(super) fn generate_name(&self) -> String {

@@ -40,7 +40,8 @@ pub(crate) use self::{
     desired::DesiredCertificate,
     outcomes::Outcomes,
     plan::{Cause, Credentials, Observed, Pending, Plan, State},
-    report::{Reporter, failed, needs_condition, set_condition},
+    report::{Reporter, failed, lacks_condition, set_condition},
+    secret::save as save_secret,
 };
 
 /// The resync period.
@@ -179,7 +180,8 @@ impl Certificate {
     async fn save(&self, known: Option<&Secret>, credentials: Credentials) -> Result<Applied, CertificateError> {
         *self.state() = State::Issued(credentials.clone());
         let (secret, data) = (&self.desired.secret, self.desired.secret_data(&credentials));
-        match secret::save(&self.secrets_api(), secret, known, &data).await.map_err(CertificateError::from) {
+        let obsolete = self.desired.obsolete();
+        match save_secret(&self.secrets_api(), secret, known, &data, obsolete).await.map_err(CertificateError::from) {
             Ok(saved) => {
                 self.secrets.record_write(saved);
                 *self.state() = State::Idle;

@@ -1,4 +1,4 @@
-//! The outcomes of certificates that share one condition.
+//! The outcomes of credentials that share one condition.
 
 use std::{
     collections::BTreeMap,
@@ -7,15 +7,16 @@ use std::{
 
 use ocm_runtime::{ObjectKey, conditions::NewCondition};
 
-/// The outcomes of an add-on's certificates. A failure of one is reported whatever the outcomes of the others. Cheap to clone.
+/// The outcomes of an add-on's certificates, or of its token. A failure of one is reported whatever the outcomes of the others.
+/// Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes(Arc<Mutex<Recorded>>);
 
 #[derive(Debug, Default)]
 struct Recorded {
     refusal: Option<NewCondition>,
-    /// By the secret of the certificate.
-    certificates: BTreeMap<ObjectKey, NewCondition>,
+    /// By the secret of the credential.
+    credentials: BTreeMap<ObjectKey, NewCondition>,
 }
 
 impl Outcomes {
@@ -23,27 +24,32 @@ impl Outcomes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the outcome for a certificate.
-    pub(super) fn record(&self, secret: &ObjectKey, condition: NewCondition) {
-        self.lock().certificates.insert(secret.clone(), condition);
+    /// Records the outcome for a credential.
+    pub(crate) fn record(&self, secret: &ObjectKey, condition: NewCondition) {
+        self.lock().credentials.insert(secret.clone(), condition);
     }
 
-    /// Records the initial state of a certificate; `false` if it already has an outcome.
-    pub(super) fn record_initial(&self, secret: &ObjectKey, condition: &NewCondition) -> bool {
+    /// Whether the last outcome for a credential was that it is valid.
+    pub(crate) fn is_valid(&self, secret: &ObjectKey) -> bool {
+        self.lock().credentials.get(secret).is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Records the initial state of a credential; `false` if it already has an outcome.
+    pub(crate) fn record_initial(&self, secret: &ObjectKey, condition: &NewCondition) -> bool {
         let mut known = self.lock();
-        let is_first = !known.certificates.contains_key(secret);
+        let is_first = !known.credentials.contains_key(secret);
         if is_first {
-            known.certificates.insert(secret.clone(), condition.clone());
+            known.credentials.insert(secret.clone(), condition.clone());
         }
         is_first
     }
 
-    /// Removes a certificate that is no longer desired.
+    /// Removes a credential that is no longer desired.
     pub(crate) fn forget(&self, secret: &ObjectKey) {
-        self.lock().certificates.remove(secret);
+        self.lock().credentials.remove(secret);
     }
 
-    /// Records why a registration gets no certificate; `None` if all get one.
+    /// Records why a registration gets no credential; `None` if all get one.
     pub(crate) fn refuse(&self, refusal: Option<NewCondition>) {
         self.lock().refusal = refusal;
     }
@@ -51,18 +57,18 @@ impl Outcomes {
     /// Whether nothing is recorded.
     pub(crate) fn is_empty(&self) -> bool {
         let known = self.lock();
-        known.refusal.is_none() && known.certificates.is_empty()
+        known.refusal.is_none() && known.credentials.is_empty()
     }
 
     /// The first failure.
-    pub(super) fn failure(&self) -> Option<NewCondition> {
+    pub(crate) fn failure(&self) -> Option<NewCondition> {
         let known = self.lock();
-        known.refusal.iter().chain(known.certificates.values()).find(|condition| condition.status != "True").cloned()
+        known.refusal.iter().chain(known.credentials.values()).find(|condition| condition.status != "True").cloned()
     }
 
     /// The condition for all of them.
     pub(crate) fn condition(&self) -> Option<NewCondition> {
-        self.failure().or_else(|| self.lock().certificates.values().next().cloned())
+        self.failure().or_else(|| self.lock().credentials.values().next().cloned())
     }
 }
 

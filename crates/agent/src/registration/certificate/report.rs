@@ -51,7 +51,7 @@ impl Reporter {
     pub(super) fn confirm(&self, desired: &DesiredCertificate, condition: NewCondition) -> Option<NewCondition> {
         let Self::AddOn(cache, outcomes) = self else { return None };
         let is_first = outcomes.record_initial(&desired.secret, &condition);
-        (is_first && needs_condition(cache, &addon_key(desired))).then_some(condition)
+        (is_first && lacks_condition(cache, &addon_key(desired), ROTATED)).then_some(condition)
     }
 
     /// Writes the condition; `false` if it must be written again.
@@ -81,12 +81,12 @@ fn addon_key(desired: &DesiredCertificate) -> ObjectKey {
     ObjectKey::new(desired.cluster.as_str(), desired.addon.as_deref().unwrap_or_default())
 }
 
-/// Whether the add-on exists and its condition is not True.
-pub(crate) fn needs_condition(addons: &Cache<ManagedClusterAddOn>, key: &ObjectKey) -> bool {
-    let is_rotated = |addon: &ManagedClusterAddOn| {
-        addon.status.as_ref().is_some_and(|status| set::is_true(&status.conditions, ROTATED))
+/// Whether the add-on exists and its condition of this type is not True.
+pub(crate) fn lacks_condition(addons: &Cache<ManagedClusterAddOn>, key: &ObjectKey, type_: &str) -> bool {
+    let has_it = |addon: &ManagedClusterAddOn| {
+        addon.status.as_ref().is_some_and(|status| set::is_true(&status.conditions, type_))
     };
-    addons.get(key).is_some_and(|addon| !is_rotated(&addon))
+    addons.get(key).is_some_and(|addon| !has_it(&addon))
 }
 
 /// A kind with conditions in its status.

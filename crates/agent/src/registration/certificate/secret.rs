@@ -1,4 +1,4 @@
-//! The secret with certificate and key.
+//! The secret with certificate and key, or with a token.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use ocm_runtime::{Error, ObjectKey, write};
 
 const OPAQUE: &str = "Opaque";
 
-/// Writes `data` into the secret, keeps its other keys, and creates it if it does not exist. After a conflict the secret is read
-/// again, once: the data does not depend on what it held.
-pub(super) async fn save(
+/// Writes `data` into the secret, removes the `obsolete` keys, keeps the others, and creates the secret if it does not exist.
+/// After a conflict it is read again, once: the data does not depend on what it held.
+pub(crate) async fn save(
     secrets: &Api<Secret>,
     key: &ObjectKey,
     known: Option<&Secret>,
     data: &BTreeMap<String, ByteString>,
+    obsolete: &[&str],
 ) -> Result<Secret, Error> {
-    match write_over(secrets, key, known, data).await {
+    match write_over(secrets, key, known, data, obsolete).await {
         Err(error) if error.is_conflict() || (error.is_not_found() && known.is_some()) => {
             let fresh = write::get(secrets, &key.name).await?;
-            write_over(secrets, key, fresh.as_ref(), data).await
+            write_over(secrets, key, fresh.as_ref(), data, obsolete).await
         }
         written => written,
     }
@@ -30,17 +31,20 @@ async fn write_over(
     key: &ObjectKey,
     known: Option<&Secret>,
     data: &BTreeMap<String, ByteString>,
+    obsolete: &[&str],
 ) -> Result<Secret, Error> {
-    let secret = overlay(known, key, data);
+    let secret = overlay(known, key, data, obsolete);
     match known {
         Some(_) => write::replace(secrets, &secret).await,
         None => write::create(secrets, &secret).await,
     }
 }
 
-fn overlay(known: Option<&Secret>, key: &ObjectKey, data: &BTreeMap<String, ByteString>) -> Secret {
+fn overlay(known: Option<&Secret>, key: &ObjectKey, data: &BTreeMap<String, ByteString>, obsolete: &[&str]) -> Secret {
     let mut secret = known.cloned().unwrap_or_else(|| empty(key));
-    secret.data.get_or_insert_default().extend(data.clone());
+    let all = secret.data.get_or_insert_default();
+    all.retain(|key, _| !obsolete.contains(&key.as_str()));
+    all.extend(data.clone());
     secret
 }
 
@@ -71,25 +75,25 @@ mod tests {
         let mock = Mock::answering(vec![conflict(), (200, stored("2")), (200, stored("3"))]);
         let known: Secret = serde_json::from_value(stored("1")).unwrap();
         let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
-        let saved = save(&Api::namespaced(mock.client(), "agent"), &key(), Some(&known), &data).await.unwrap();
+        let saved = save(&Api::namespaced(mock.client(), "agent"), &key(), Some(&known), &data, &[]).await.unwrap();
         assert_eq!(saved.metadata.resource_version.as_deref(), Some("3"));
         let path = "/api/v1/namespaces/agent/secrets/hub-kubeconfig-secret";
         assert_eq!(mock.asked(), ["PUT", "GET", "PUT"].map(|method| format!("{method} {path}")));
     }
 
     #[test]
-    fn what_else_the_secret_holds_stays() {
+    fn what_else_the_secret_holds_stays_unless_it_is_obsolete() {
         let data = [("tls.crt".to_owned(), ByteString(b"new".to_vec()))].into();
         let mut known = empty(&key());
-        known.data =
-            Some([("tls.crt".into(), ByteString(b"old".to_vec())), ("x".into(), ByteString(b"y".to_vec()))].into());
-        let saved = overlay(Some(&known), &key(), &data).data.unwrap();
-        assert_eq!((&*saved["tls.crt"].0, &*saved["x"].0), (&b"new"[..], &b"y"[..]));
+        let old = [("tls.crt", "old"), ("x", "y"), ("token", "t")];
+        known.data = Some(old.map(|(key, text)| (key.to_owned(), ByteString(text.as_bytes().to_vec()))).into());
+        let saved = overlay(Some(&known), &key(), &data, &["token"]).data.unwrap();
+        assert_eq!((&*saved["tls.crt"].0, &*saved["x"].0, saved.len()), (&b"new"[..], &b"y"[..], 2));
     }
 
     #[test]
     fn a_new_secret_is_opaque_and_bare() {
-        let secret = overlay(None, &key(), &BTreeMap::new());
+        let secret = overlay(None, &key(), &BTreeMap::new(), &[]);
         assert_eq!(secret.type_.as_deref(), Some("Opaque"));
         assert_eq!((secret.metadata.labels, secret.metadata.owner_references), (None, None));
     }

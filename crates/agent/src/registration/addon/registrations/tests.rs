@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    registration::addon::target::tests::{addon, settings},
+    registration::addon::target::tests::{addon, settings, token_settings},
     testing::{Mock, not_found},
 };
 
@@ -14,7 +14,17 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 pub(in crate::registration::addon) fn target(signer: &str) -> Target {
     let addon = addon(&json!({"registrations": [{"signerName": signer}]}));
     match settings().desired(&addon) {
-        Desired::Certificates { mut targets, .. } => targets.remove(0),
+        Desired::Credentials { mut targets, .. } => targets.remove(0),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The token of an add-on.
+pub(in crate::registration::addon) fn token_target() -> Target {
+    let account = json!({"user": "system:serviceaccount:cluster1:hello-agent"});
+    let own = json!({"signerName": "kubernetes.io/kube-apiserver-client", "subject": account});
+    match token_settings().desired(&addon(&json!({"kubeClientDriver": "token", "registrations": [own]}))) {
+        Desired::Credentials { mut targets, .. } => targets.remove(0),
         other => panic!("{other:?}"),
     }
 }
@@ -33,12 +43,13 @@ fn plan(desired: Desired, started: Vec<Started>) -> Plan {
 }
 
 fn desired(signers: &[&str]) -> Desired {
-    Desired::Certificates { targets: signers.iter().map(|signer| target(signer)).collect(), refused: None }
+    let targets = signers.iter().map(|signer| target(signer)).collect();
+    Desired::Credentials { targets, refused: Refusals::default() }
 }
 
 fn change(stop: &[&str], start: &[&str]) -> Plan {
     let all = |signers: &[&str]| signers.iter().map(|signer| target(signer)).collect();
-    Plan::Change(Changes { stop: all(stop), start: all(start), refused: None })
+    Plan::Change(Changes { stop: all(stop), start: all(start), refused: Refusals::default() })
 }
 
 #[test]
@@ -89,7 +100,7 @@ async fn reconcile(registrations: &Registrations) -> Result<(), RegistrationErro
 }
 
 fn add_started(registrations: &Registrations) {
-    registrations.certificates.start(&key(), target("a.io/a"), registrations.context.child());
+    registrations.credentials.start(&key(), target("a.io/a"), registrations.context.child());
 }
 
 #[tokio::test]
@@ -108,7 +119,7 @@ async fn the_secret_of_an_addon_that_is_gone_is_deleted_until_that_succeeds() {
     add_started(&registrations);
     assert!(reconcile(&registrations).await.is_err());
     assert!(reconcile(&registrations).await.is_ok());
-    assert!(registrations.certificates.started(&key()).is_empty());
+    assert!(registrations.credentials.started(&key()).is_empty());
     let (get, delete) = (
         format!("GET {ADDONS}/hello"),
         "DELETE /api/v1/namespaces/default/secrets/hello-a.io-a-client-cert".to_owned(),
@@ -125,7 +136,7 @@ async fn when_the_agent_stops_every_secret_stays() {
     registrations.context.end();
     assert!(reconcile(&registrations).await.is_ok());
     assert_eq!(mock.asked(), Vec::<String>::new());
-    assert!(registrations.certificates.started(&key()).iter().all(|started| started.desired));
+    assert!(registrations.credentials.started(&key()).iter().all(|started| started.desired));
 }
 
 #[tokio::test]
@@ -135,4 +146,30 @@ async fn a_hub_that_drops_the_driver_is_reported_once() {
     registrations.addons.synced().await;
     let error = reconcile(&registrations).await.unwrap_err();
     assert!(error.class() == Class::Invalid && error.to_string().contains("status.kubeClientDriver"), "{error}");
+}
+
+#[tokio::test]
+async fn driver_subject_and_the_condition_of_the_former_driver_are_one_write() {
+    let rotated = json!({"type": "ClusterCertificateRotated", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let own = json!({"signerName": "kubernetes.io/kube-apiserver-client", "subject": {"user": "u", "groups": ["g"]}});
+    let hello = addon(&json!({"kubeClientDriver": "csr", "registrations": [own], "conditions": [rotated]}));
+    let after = token_settings().with_driver(&hello);
+    let (mock, mut registrations) = agent(&json!([hello]), vec![(200, json!(after))]);
+    registrations.settings = Arc::new(token_settings());
+    registrations.addons.synced().await;
+    reconcile(&registrations).await.unwrap();
+    assert_eq!(mock.asked(), [format!("PATCH {ADDONS}/hello/status")]);
+    let account = json!({"signerName": "kubernetes.io/kube-apiserver-client",
+        "subject": {"user": "system:serviceaccount:cluster1:hello-agent"}});
+    let status = json!({"kubeClientDriver": "token", "registrations": [account], "conditions": null});
+    assert_eq!(mock.bodies()[0]["status"], status);
+}
+
+#[test]
+fn a_token_takes_the_place_of_a_certificate_after_its_secret_is_deleted() {
+    let (certificate, token) = (target("a.io/a"), token_target());
+    let desired = Desired::Credentials { targets: vec![token.clone()], refused: Refusals::default() };
+    let expected = Changes { stop: vec![certificate], start: vec![token], refused: Refusals::default() };
+    assert_eq!(plan(desired, vec![started("a.io/a", true)]), Plan::Change(expected));
 }
