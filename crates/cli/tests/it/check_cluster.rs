@@ -56,7 +56,8 @@ impl World {
 }
 
 async fn check(managed: &Path, bootstrap: &Path, more: &[&str]) -> Ended {
-    let args = ["check", "cluster", "-o", "json", "--bootstrap-kubeconfig", bootstrap.to_str().unwrap()];
+    let bootstrap = bootstrap.display().to_string();
+    let args = ["check", "cluster", "-o", "json", "--bootstrap-kubeconfig", &bootstrap];
     in_process(managed, &[&args, more].concat()).await
 }
 

@@ -101,7 +101,7 @@ async fn each_way_in_which_tls_fails_is_named_with_a_way_out() {
         (other.issue(|_| ()), &["not issued by the certificate authority", "openssl s_client -connect hub:6443"]),
         (
             world.issue(|params| {
-                params.subject_alt_names = vec![rcgen::SanType::DnsName("hub.example.com".try_into().unwrap())]
+                params.subject_alt_names = vec![rcgen::SanType::DnsName("hub.example.com".try_into().unwrap())];
             }),
             &["is for hub.example.com, and not for 127.0.0.1", "tls-server-name"],
         ),
