@@ -1,8 +1,11 @@
 //! Compares rights with those that an API server grants. Access reviews write nothing.
 
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
-    SubjectAccessReviewSpec,
+use k8s_openapi::api::{
+    authorization::v1::{
+        ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+        SubjectAccessReviewSpec,
+    },
+    core::v1::ServiceAccount,
 };
 use kube::{
     Client,
@@ -30,6 +33,9 @@ pub(super) enum Holder {
 
 /// Compares the rights of `holder` with `expected`. `grant` is the command that grants them.
 pub(super) async fn compare(server: &Connection, holder: Holder, expected: Vec<Right>, grant: &str) -> Outcome {
+    if let Some(outcome) = absent(server, holder, grant).await {
+        return outcome;
+    }
     let count = expected.len();
     match missing(&server.client, holder, expected).await {
         Ok(missing) if missing.is_empty() => Outcome::ok(format!("{} has all {count} rights", name(holder))),
@@ -39,6 +45,16 @@ pub(super) async fn compare(server: &Connection, holder: Holder, expected: Vec<R
             Outcome::failed(message).hint(grant)
         }
         Err(error) => Outcome::of_error(server, "review rights", &error),
+    }
+}
+
+/// Rights can be bound to an account that does not exist. Without the right to read accounts, it is taken to exist.
+async fn absent(server: &Connection, holder: Holder, grant: &str) -> Option<Outcome> {
+    let Holder::Account(Account { namespace, name: account }) = holder else { return None };
+    match Api::<ServiceAccount>::namespaced(server.client.clone(), namespace).get_metadata_opt(account).await {
+        Ok(Some(_)) | Err(kube::Error::Api(_)) => None,
+        Ok(None) => Some(Outcome::failed(format!("{} does not exist", name(holder))).hint(grant)),
+        Err(error) => Some(Outcome::of_error(server, &format!("read {}", name(holder)), &error)),
     }
 }
 

@@ -76,7 +76,10 @@ pub(super) async fn credentials(server: &Connection) -> Outcome {
         Err(kube::Error::Api(status)) if status.code == 404 => {
             Outcome::ok("the server accepts them; it is too old to say as whom")
         }
-        Err(kube::Error::Api(status)) if status.code == 403 => nobody(server),
+        Err(kube::Error::Api(status)) if status.code == 403 && status.message.contains(ANONYMOUS) => nobody(server),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            Outcome::ok("the server accepts them; the user may not ask as whom")
+        }
         Err(error) => {
             let problem = server.problem(&error);
             Outcome::failed(format!("{}: {problem}", server.server)).hint(server.hint(&problem))
