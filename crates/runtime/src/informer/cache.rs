@@ -176,14 +176,16 @@ impl<K: Watchable> Cache<K> {
         self.lock().relist();
     }
 
-    /// Takes an event of the watch, and returns when subscribers have seen what has changed. Other tasks of the thread run
-    /// meanwhile.
-    pub(super) async fn take(&self, event: Event<Read<K>>, plural: &str) {
+    /// Takes an event of the watch. What is returned ends when subscribers have seen what has changed; other tasks of the thread
+    /// run meanwhile. It does not hold the event, which is large.
+    pub(super) fn take(&self, event: Event<Read<K>>, plural: &str) -> impl Future<Output = ()> + Send {
         let is_complete = matches!(event, Event::InitDone);
         self.lock().take(event, plural);
-        self.shared.delivery.run_in_chunks(|| self.lock().next_notice(), || self.lock().has_no_notices()).await;
-        if is_complete {
-            self.shared.synced.send_replace(true);
+        async move {
+            self.shared.delivery.run_in_chunks(|| self.lock().next_notice(), || self.lock().has_no_notices()).await;
+            if is_complete {
+                self.shared.synced.send_replace(true);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Keeps a cache up to date by a list and a watch, over failures, servers that send nothing, and gaps in the watch.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt as _};
 use kube::{
@@ -59,25 +59,8 @@ pub(super) fn follow<K, S>(
     K: Watchable,
     S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send + 'static,
 {
-    let WatchedKind { plural, need } = kind;
-    context.metrics().watch_state(&plural, cache.state());
-    let awaiting = matches!(need, Need::Required).then(|| context.health().awaiting(format!("watch of {plural}")));
-    let mut follower = Follower {
-        ready: awaiting,
-        need,
-        failing: context.metrics().watch_failures(&plural),
-        relists: continuity.relists(),
-        continuity: continuity.clone(),
-        retry: Retry::default(),
-        cache,
-        plural,
-    };
-    context.spawn(async move {
-        loop {
-            let delay = follower.follow_one(watch()).await;
-            sleep(delay).await;
-        }
-    });
+    context.metrics().watch_state(&kind.plural, cache.state());
+    context.spawn(Follower::new(context, continuity, cache, kind).follow_all(watch));
 }
 
 /// Takes the events of one watch after another into a cache.
@@ -94,12 +77,40 @@ struct Follower<K> {
 }
 
 impl<K: Watchable> Follower<K> {
+    fn new(context: &Context, continuity: &ContinuityCheck, cache: Cache<K>, kind: WatchedKind) -> Self {
+        let WatchedKind { plural, need } = kind;
+        let awaiting = || context.health().awaiting(format!("watch of {plural}"));
+        Self {
+            ready: matches!(need, Need::Required).then(awaiting),
+            need,
+            failing: context.metrics().watch_failures(&plural),
+            relists: continuity.relists(),
+            continuity: continuity.clone(),
+            retry: Retry::default(),
+            cache,
+            plural,
+        }
+    }
+
+    async fn follow_all<S>(mut self, watch: impl Fn() -> S)
+    where
+        S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send,
+    {
+        loop {
+            // In a box of its own: an argument takes its space in a future twice, and a watch is large.
+            let delay = self.follow_one(Box::pin(watch())).await;
+            sleep(delay).await;
+        }
+    }
+
     /// Follows one watch until it ends. Returns how long to wait before the next one.
-    async fn follow_one(&mut self, watch: impl Stream<Item = watcher::Result<Event<Read<K>>>> + Send) -> Duration {
+    async fn follow_one<S>(&mut self, mut events: Pin<Box<S>>) -> Duration
+    where
+        S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send,
+    {
         if self.relists.take() {
             self.cache.relist();
         }
-        let mut events = pin!(watch);
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
@@ -113,12 +124,16 @@ impl<K: Watchable> Follower<K> {
         }
     }
 
-    async fn take(&mut self, event: Event<Read<K>>) {
+    fn take(&mut self, event: Event<Read<K>>) -> impl Future<Output = ()> + Send {
         let is_listed = matches!(event, Event::InitDone);
-        self.cache.take(event, &self.plural).await;
-        if is_listed {
-            self.retry.listed();
-            self.ready.take();
+        let taken = self.cache.take(event, &self.plural);
+        let (retry, ready) = (&mut self.retry, &mut self.ready);
+        async move {
+            taken.await;
+            if is_listed {
+                retry.listed();
+                ready.take();
+            }
         }
     }
 
@@ -153,5 +168,22 @@ impl<K: Watchable> Follower<K> {
         } else {
             debug!(kind, %error, "watch failed, trying again{hint}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_task_of_an_informer_is_small() {
+        let context = Context::new();
+        let continuity = ContinuityCheck::new(context.clock().pauses());
+        let kind = WatchedKind { plural: "configmaps".into(), need: Need::Required };
+        let follower = Follower::new(&context, &continuity, Cache::<ConfigMap>::default(), kind);
+        let size = size_of_val(&follower.follow_all(|| futures::stream::pending()));
+        assert!(size < 2048, "{size} bytes: every agent has a dozen of them");
     }
 }
