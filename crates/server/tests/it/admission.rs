@@ -72,10 +72,7 @@ async fn a_cluster_joins_a_hub_with_webhooks_in_the_default_set() -> Result<()> 
     let mut agent = world.join().await?;
     let cluster = world.clusters().get(&agent.cluster).await?;
     assert_eq!(cluster.labels()[labels::CLUSTER_SET], namespaces::DEFAULT_CLUSTER_SET);
-    eventually("the hub removes the taint of an unreachable cluster", || async {
-        anyhow::Ok(world.clusters().get(&agent.cluster).await?.spec.taints.is_empty())
-    })
-    .await?;
+    world.cluster_is_reachable(&agent.cluster).await?;
     agent.stop().await
 }
 

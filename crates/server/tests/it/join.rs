@@ -24,10 +24,7 @@ async fn a_cluster_joins_from_nothing_to_available() -> anyhow::Result<()> {
     assert_eq!(cluster.finalizers().len(), 2, "{:?}", cluster.finalizers());
     let version = cluster.status.unwrap_or_default().version.kubernetes.unwrap_or_default();
     assert!(version.starts_with("v1."), "{version}");
-    eventually("the taint of an unreachable cluster is gone", || async {
-        anyhow::Ok(world.clusters().get(&name).await?.spec.taints.is_empty())
-    })
-    .await?;
+    world.cluster_is_reachable(&name).await?;
     let lease = Api::<Lease>::namespaced(world.hub.clone(), &name).get(leases::MANAGED_CLUSTER).await?;
     assert!(lease.spec.and_then(|spec| spec.renew_time).is_some());
     let events = Api::<Event>::namespaced(world.hub.clone(), &name);
@@ -95,6 +92,7 @@ async fn a_second_agent_with_the_name_of_a_joined_cluster_gets_nothing_and_distu
     let world = world().await?;
     let mut first = world.join().await?;
     let cluster = first.cluster.clone();
+    world.cluster_is_reachable(&cluster).await?;
     let before = world.clusters().get(&cluster).await?;
     // Even with the same agent id it has no certificate to show, and the hub approves renewals only.
     let mut second = world.start_agent(&cluster).await?;

@@ -200,6 +200,14 @@ impl World {
         .await
     }
 
+    /// Waits until the hub has removed the taint that a cluster has until its agent reports.
+    pub(crate) async fn cluster_is_reachable(&self, cluster: &str) -> Result<()> {
+        eventually("the taint of an unreachable cluster is gone", || async {
+            anyhow::Ok(self.clusters().get(cluster).await?.spec.taints.is_empty())
+        })
+        .await
+    }
+
     pub(crate) async fn accept(&self, cluster: &str) -> Result<()> {
         let accept = json!({"spec": {"hubAcceptsClient": true}});
         eventually("the cluster can be accepted", || async {
