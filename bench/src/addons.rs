@@ -135,10 +135,16 @@ impl Bench {
         connect(login).await
     }
 
-    /// Waits until the hub has put its finalizer and its taint on every cluster.
+    /// Waits until every cluster is accepted, with the hub's finalizers and taint.
     async fn until_known(&self) -> Result<()> {
         let clusters: Api<ManagedCluster> = Api::all(self.client.clone());
-        let is_known = |cluster: &ManagedCluster| !cluster.finalizers().is_empty() && !cluster.spec.taints.is_empty();
+        let is_accepted = |cluster: &ManagedCluster| {
+            let status = cluster.status.as_ref();
+            status.is_some_and(|status| is_true(&status.conditions, conditions::cluster::HUB_ACCEPTED))
+        };
+        let is_known = |cluster: &ManagedCluster| {
+            is_accepted(cluster) && !cluster.finalizers().is_empty() && !cluster.spec.taints.is_empty()
+        };
         eventually_within(PATIENCE, "the hub knows every cluster", || async {
             Ok::<_, kube::Error>(clusters.list(&ListParams::default()).await?.items.iter().all(is_known))
         })

@@ -7,10 +7,10 @@ use ocm_api::cluster::v1::ManagedCluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A cluster without an agent, and its namespace.
+/// An accepted cluster without an agent, and its namespace.
 pub(super) async fn create_cluster(client: &Client, name: &str) -> Result<()> {
     create_namespace(client, name).await?;
-    create(&Api::<ManagedCluster>::all(client.clone()), name, json!({"hubAcceptsClient": false})).await
+    create(&Api::<ManagedCluster>::all(client.clone()), name, json!({"hubAcceptsClient": true})).await
 }
 
 pub(super) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
