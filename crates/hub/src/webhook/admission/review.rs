@@ -27,7 +27,7 @@ pub(super) fn write(request: &AdmissionRequest<DynamicObject>, verdict: Verdict)
     match verdict {
         Ok(patch) if patch.is_empty() => {}
         Ok(patch) => {
-            response = response.with_patch(patch).map_err(|error| ReviewError::Unwritable(error.to_string()))?
+            response = response.with_patch(patch).map_err(|error| ReviewError::Unwritable(error.to_string()))?;
         }
         Err(refusal) => {
             response = response.deny(&refusal.message);
