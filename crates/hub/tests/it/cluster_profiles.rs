@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use kube::{
-    Api, ResourceExt as _,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use ocm_api::multicluster::v1alpha1::ClusterProfile;
@@ -76,7 +76,7 @@ fn profiles(world: &World, namespace: &str) -> Api<ClusterProfile> {
 async fn wait_for(world: &World, namespace: &str, clusters: &[&str]) -> Result<()> {
     eventually(&format!("namespace {namespace} has profiles of {clusters:?}"), || async {
         let found = profiles(world, namespace).list(&Default::default()).await?;
-        let names: Vec<_> = found.iter().map(|profile| profile.name_any()).collect();
+        let names: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
         Ok::<_, kube::Error>(if names == clusters { Seen::Settled(()) } else { Seen::NotYet(format!("{names:?}")) })
     })
     .await

@@ -183,7 +183,7 @@ mod tests {
         let continuity = ContinuityCheck::new(context.clock().pauses());
         let kind = WatchedKind { plural: "configmaps".into(), need: Need::Required };
         let follower = Follower::new(&context, &continuity, Cache::<ConfigMap>::default(), kind);
-        let size = size_of_val(&follower.follow_all(|| futures::stream::pending()));
+        let size = size_of_val(&follower.follow_all(futures::stream::pending));
         assert!(size < 2048, "{size} bytes: every agent has a dozen of them");
     }
 }
