@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::ControlPlane;
 use crate::spawn;
-use crate::wait::timeout;
+use crate::wait::{eventually, timeout};
 
 impl ControlPlane {
     /// Runs kubectl as the administrator and returns what it prints.
@@ -38,7 +38,9 @@ impl ControlPlane {
         self.kubectl_with_input(&apply, yaml).await?;
         if yaml.contains("kind: CustomResourceDefinition") {
             let limit = format!("--timeout={}s", timeout().as_secs());
-            self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", &limit]).await?;
+            // kubectl fails on a definition that has no conditions yet.
+            let wait = ["wait", "--for=condition=Established", "crd", "--all", &limit];
+            eventually("all CRDs are served", || async { self.kubectl(&wait).await.map(|_| true) }).await?;
         }
         Ok(())
     }
