@@ -10,7 +10,7 @@
 //! ```
 //!
 //! OCM's agent exits to bootstrap again; this one starts the next phase in the same process. An agent with several hubs
-//! selects one first ([`hubs`]).
+//! selects one first (`hubs`).
 
 mod bootstrap;
 mod config;

@@ -1,7 +1,7 @@
 //! Admission: what may be changed of clusters and set bindings, and by whom.
 //!
 //! Each webhook is pure in what it decides: a request becomes a refusal, a changed object, or the rights that its requester
-//! must have. Whether they have them is asked of the hub ([`access`]). A question that cannot be asked is a refusal.
+//! must have. Whether they have them is asked of the hub (`access`). A question that cannot be asked is a refusal.
 
 mod access;
 mod cluster;
