@@ -50,7 +50,7 @@ fn check_agent(addon: &ManagedClusterAddOn, driver: KubeClientDriver) {
         assert!(is_dns_name(&secret.name) && is_dns_name(&secret.namespace), "{secret}");
         assert!(secret.namespace != NAMESPACE || secret.name != secrets::HUB_KUBECONFIG);
         assert!(secret.namespace != NAMESPACE || secret.name != secrets::BOOTSTRAP_HUB_KUBECONFIG);
-        assert!(seen.insert((secret.namespace, secret.name)));
+        assert!(seen.insert((secret.namespace, secret.name.clone())));
         let Some(subject) = subject else { continue };
         assert!(secret.name.ends_with("-client-cert") || Some(&subject.common_name) != account.as_ref());
         // Some subjects fit into no request.
