@@ -77,8 +77,12 @@ mod tests {
 
     #[test]
     fn a_dropped_port_can_be_taken_again() {
-        let number = Port::free().unwrap().number();
-        assert_eq!(Port::pinned(number).unwrap().number(), number);
+        // Another process may take the port, or a child of this one hold its lock until it executes its program.
+        let is_taken_again = |_| {
+            let number = Port::free().unwrap().number();
+            Port::pinned(number).is_ok()
+        };
+        assert!((0..100).any(is_taken_again));
     }
 
     #[test]
