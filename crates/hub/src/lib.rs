@@ -30,6 +30,7 @@ mod error;
 pub mod feature_gates;
 mod placement;
 mod registration;
+mod requester;
 pub mod rollout;
 mod set_selector;
 #[cfg(test)]

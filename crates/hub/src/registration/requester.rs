@@ -1,16 +1,11 @@
-//! Who made a certificate request, and whether they may have the identity they ask for.
+//! Whether those who made a certificate request may have the identity they ask for.
 //!
 //! This decides who gets a certificate without an administrator, so it is strict: every rule must hold, and what cannot be
 //! read does not pass. The label names the cluster, and anybody may write a label, so the subject must agree with it. The
 //! requester must be the user that the certificate is for, or one that may bootstrap agents. The
 //! [driver](super::driver) knows who made the request, and who may bootstrap.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::{
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-    certificates::v1::CertificateSigningRequest,
-};
+use k8s_openapi::api::{authorization::v1::ResourceAttributes, certificates::v1::CertificateSigningRequest};
 use ocm_api::{
     authorization::{CLIENT_CERTIFICATES, MANAGED_CLUSTERS, REGISTER_GROUP, RENEW},
     conditions::csr::{APPROVED, DENIED},
@@ -18,17 +13,7 @@ use ocm_api::{
 };
 use ocm_runtime::pki::{RequestError, parse_request};
 
-use crate::caches::cluster_of;
-
-/// Who made a request: a user as the API server knows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Requester {
-    /// The user's name.
-    pub(crate) user: String,
-    pub(crate) uid: Option<String>,
-    pub(crate) groups: Option<Vec<String>>,
-    pub(crate) extra: Option<BTreeMap<String, Vec<String>>>,
-}
+use crate::{caches::cluster_of, requester::Requester};
 
 /// What a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,25 +67,15 @@ impl Requester {
             .then_some(Purpose::Bootstrap { cluster })
             .ok_or_else(|| Unapproved::NotByItself(self.user.clone()))
     }
+}
 
-    /// Asks whether the requester may renew certificates.
-    pub(crate) fn review(&self) -> SubjectAccessReview {
-        SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(self.user.clone()),
-                uid: self.uid.clone(),
-                groups: self.groups.clone(),
-                extra: self.extra.clone(),
-                resource_attributes: Some(ResourceAttributes {
-                    group: Some(REGISTER_GROUP.into()),
-                    resource: Some(MANAGED_CLUSTERS.into()),
-                    subresource: Some(CLIENT_CERTIFICATES.into()),
-                    verb: Some(RENEW.into()),
-                    ..ResourceAttributes::default()
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
-        }
+/// The right to renew certificates.
+pub(crate) fn renewal() -> ResourceAttributes {
+    ResourceAttributes {
+        group: Some(REGISTER_GROUP.into()),
+        resource: Some(MANAGED_CLUSTERS.into()),
+        subresource: Some(CLIENT_CERTIFICATES.into()),
+        verb: Some(RENEW.into()),
+        ..ResourceAttributes::default()
     }
 }

@@ -20,8 +20,9 @@ use crate::{
     error::{Error, Result},
     registration::{
         names,
-        requester::{Purpose, Requester, is_decided},
+        requester::{Purpose, is_decided, renewal},
     },
+    requester::Requester,
 };
 
 const RENEWAL: &str = "The hub approved this renewal: the agent asked for the identity it already has, and its cluster \
@@ -74,8 +75,7 @@ impl CsrController {
     }
 
     async fn may_renew(&self, requester: &Requester) -> Result<bool> {
-        let review = write::create(&Api::all(self.hub.client.clone()), &requester.review()).await?;
-        Ok(review.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
+        Ok(requester.may(&self.hub.client, renewal()).await?)
     }
 
     fn is_accepted(&self, cluster: &str) -> bool {

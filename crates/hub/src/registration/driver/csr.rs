@@ -6,7 +6,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::{feature_gates::MANAGED_CLUSTER_AUTO_APPROVAL, signers};
 
 use super::Driver;
-use crate::{HubConfig, registration::requester::Requester};
+use crate::{HubConfig, requester::Requester};
 
 /// See the module.
 #[derive(Debug, Default)]

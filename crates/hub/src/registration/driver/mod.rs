@@ -13,7 +13,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::cluster::v1::ManagedCluster;
 
 use self::csr::CsrDriver;
-use super::requester::Requester;
+use crate::requester::Requester;
 use crate::{
     HubConfig,
     error::{Error, Result},

@@ -27,11 +27,9 @@ use ocm_runtime::feature_gates::FeatureGates;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::{
-    access::Requester,
-    refusal::{Refusal, Verdict},
-};
+use self::refusal::{Refusal, Verdict};
 use super::review::{Answer, ReviewError};
+use crate::requester::Requester;
 
 /// A webhook for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +119,7 @@ impl Admission {
         request: &AdmissionRequest<DynamicObject>,
         rights: impl IntoIterator<Item = access::Right>,
     ) -> Verdict {
-        let requester = Requester::of(&request.user_info);
+        let requester = Requester::from(&request.user_info);
         for right in rights {
             self.hub.check(&requester, &right).await?;
         }
