@@ -58,48 +58,57 @@ fn misconfigured(inputs: &StatusInputs<'_>) -> NewCondition {
 }
 
 fn satisfied(inputs: &StatusInputs<'_>) -> NewCondition {
-    let not = |reason, message: String| NewCondition::is_false(SATISFIED, reason, message);
-    let StatusInputs { eligible, selected, missing, .. } = inputs;
-    if !eligible.any_bound {
-        let message = "No ManagedClusterSet is bound to this namespace: create a ManagedClusterSetBinding with the name of \
-                       an existing set";
-        return not(reasons::NO_MANAGED_CLUSTER_SET_BINDINGS, message.into());
-    }
-    if eligible.sets.is_empty() {
-        let requested_sets = inputs.requested_sets.join(", ");
-        let message =
-            format!("None of the ManagedClusterSets in spec.clusterSets is bound to this namespace: {requested_sets}");
-        return not(reasons::NO_INTERSECTION, message);
-    }
-    if let Some(problem) = &eligible.problem {
-        let message = format!("The decisions are not changed until the ManagedClusterSet is corrected: {problem}");
-        return not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message);
-    }
-    if !inputs.has_candidates {
-        let sets = eligible.sets.join(", ");
-        return not(
-            reasons::ALL_MANAGED_CLUSTER_SETS_EMPTY,
-            format!("These ManagedClusterSets have no clusters: {sets}"),
-        );
+    let StatusInputs { selected, missing, .. } = inputs;
+    if let Some(condition) = without_clusters(inputs) {
+        return condition;
     }
     match (selected, missing, inputs.is_frozen) {
-        (0, _, _) => not(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(inputs)),
-        (_, _, true) => {
-            let message = format!("The {selected} selected clusters are not changed: see condition {MISCONFIGURED}");
-            not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message)
-        }
-        (_, 0, false) => {
-            let message = format!("{selected} clusters are selected, as many as requested");
-            NewCondition::is_true(SATISFIED, reasons::ALL_DECISIONS_SCHEDULED, message)
-        }
-        (_, missing, false) => {
-            let message = format!(
+        (0, _, _) => unsatisfied(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(inputs)),
+        (_, _, true) => unsatisfied(
+            reasons::NOT_ALL_DECISIONS_SCHEDULED,
+            format!("The {selected} selected clusters are not changed: see condition {MISCONFIGURED}"),
+        ),
+        (_, 0, false) => NewCondition::is_true(
+            SATISFIED,
+            reasons::ALL_DECISIONS_SCHEDULED,
+            format!("{selected} clusters are selected, as many as requested"),
+        ),
+        (_, missing, false) => unsatisfied(
+            reasons::NOT_ALL_DECISIONS_SCHEDULED,
+            format!(
                 "{selected} clusters are selected, {missing} more are requested: no other cluster meets the predicates and has only \
                  tolerated taints"
-            );
-            not(reasons::NOT_ALL_DECISIONS_SCHEDULED, message)
-        }
+            ),
+        ),
     }
+}
+
+/// The condition of a placement whose cluster sets leave nothing to select from.
+fn without_clusters(inputs: &StatusInputs<'_>) -> Option<NewCondition> {
+    let StatusInputs { eligible, requested_sets, .. } = inputs;
+    let (reason, message) = if !eligible.any_bound {
+        let message = "No ManagedClusterSet is bound to this namespace: create a ManagedClusterSetBinding with the name of \
+                       an existing set";
+        (reasons::NO_MANAGED_CLUSTER_SET_BINDINGS, message.into())
+    } else if eligible.sets.is_empty() {
+        let requested = requested_sets.join(", ");
+        let message =
+            format!("None of the ManagedClusterSets in spec.clusterSets is bound to this namespace: {requested}");
+        (reasons::NO_INTERSECTION, message)
+    } else if let Some(problem) = &eligible.problem {
+        let message = format!("The decisions are not changed until the ManagedClusterSet is corrected: {problem}");
+        (reasons::NOT_ALL_DECISIONS_SCHEDULED, message)
+    } else if !inputs.has_candidates {
+        let message = format!("These ManagedClusterSets have no clusters: {}", eligible.sets.join(", "));
+        (reasons::ALL_MANAGED_CLUSTER_SETS_EMPTY, message)
+    } else {
+        return None;
+    };
+    Some(unsatisfied(reason, message))
+}
+
+fn unsatisfied(reason: &'static str, message: String) -> NewCondition {
+    NewCondition::is_false(SATISFIED, reason, message)
 }
 
 fn unmatched(inputs: &StatusInputs<'_>) -> String {

@@ -145,13 +145,15 @@ impl Problem {
     #[must_use]
     pub fn hint(&self, server: &Uri, in_pod: bool) -> String {
         let host = proxy::host(server).unwrap_or_default();
-        let (port, url) = (proxy::port_of(server), server.to_string());
-        let url = url.trim_end_matches('/');
         if in_pod && is_loopback(server) && self.may_be_of_another_server() {
             return format!(
                 "in a pod, {host} is the pod itself: put an address that other machines can reach into the kubeconfig"
             );
         }
+        self.hint_for(host, proxy::port_of(server), server.to_string().trim_end_matches('/'))
+    }
+
+    fn hint_for(&self, host: &str, port: u16, url: &str) -> String {
         match self {
             Self::NoSuchHost(_) => format!("check the address in the kubeconfig, and the DNS here: getent hosts {host}"),
             Self::Refused => format!("check that the server runs and that the port is right: curl --insecure {url}/version"),

@@ -1,8 +1,8 @@
 //! What the tests live in: a hub that runs, agents that are started, an administrator.
 
-use std::path::PathBuf;
+mod agent;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
@@ -14,7 +14,6 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use ocm_agent::AgentConfig;
 use ocm_api::{
     cluster::v1::ManagedCluster,
     conditions,
@@ -27,7 +26,9 @@ use ocm_hub::{Hub, HubConfig};
 use ocm_runtime::{client::Endpoint, conditions::find};
 use ocm_testing::{ControlPlane, Seen, TempDir, eventually, fixture, unique, write_kubeconfig};
 use serde_json::{Value, json};
-use tokio::{sync::OnceCell, task::JoinHandle};
+use tokio::sync::OnceCell;
+
+pub(crate) use self::agent::Agent;
 
 pub(crate) const HUB_MANIFESTS: &str = include_str!("../../../../deploy/hub.yaml");
 pub(crate) const AGENT_MANIFESTS: &str = include_str!("../../../../deploy/agent.yaml");
@@ -123,10 +124,7 @@ impl World {
         let (kubeconfig, own, namespace) = self.agent_identity().await?;
         write_kubeconfig(&to_hub(kubeconfig), &bootstrap)?;
         let own = to_managed(own);
-        let mut agent =
-            Agent { cluster: cluster.into(), namespace, bootstrap, own, dir, configure: |_| {}, running: None };
-        agent.start().await?;
-        Ok(agent)
+        Agent::start_new(cluster, namespace, bootstrap, own, dir).await
     }
 
     /// Kubeconfigs with which a new agent asks the hub and works on its own cluster, and a namespace of its own there,
@@ -334,61 +332,6 @@ pub(crate) async fn endpoint(kubeconfig: &Kubeconfig) -> Result<Endpoint> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?;
     Ok(Endpoint::new(&config)?)
-}
-
-/// An agent in this process, with its own folder and namespace, which can be stopped and started.
-pub(crate) struct Agent {
-    pub(crate) cluster: String,
-    pub(crate) namespace: String,
-    bootstrap: PathBuf,
-    own: Kubeconfig,
-    dir: TempDir,
-    /// Changes the configuration that it is started with next.
-    pub(crate) configure: fn(&mut AgentConfig),
-    running: Option<(ocm_runtime::Context, JoinHandle<Result<()>>)>,
-}
-
-impl Agent {
-    /// The folder with its credentials for the hub.
-    pub(crate) fn hub_dir(&self) -> PathBuf {
-        self.dir.path().join("hub")
-    }
-
-    pub(crate) async fn start(&mut self) -> Result<()> {
-        let mut config = AgentConfig::new(self.hub_dir());
-        config.cluster_name.clone_from(&self.cluster);
-        config.agent_id = format!("{}-agent", self.cluster);
-        config.namespace.clone_from(&self.namespace);
-        config.bootstrap_kubeconfig = Some(self.bootstrap.clone());
-        (self.configure)(&mut config);
-        let context = ocm_runtime::Context::new();
-        let managed = endpoint(&self.own).await?;
-        let own = context.clone();
-        let task = tokio::spawn(async move { Ok(ocm_agent::run(&own, &managed, &managed, config).await?) });
-        self.running = Some((context, task));
-        Ok(())
-    }
-
-    pub(crate) async fn stop(&mut self) -> Result<()> {
-        let (context, task) = self.running.take().context("the agent does not run")?;
-        context.stop().await;
-        task.await?
-    }
-
-    /// How many passes a controller of the agent has made without an error.
-    pub(crate) fn passes(&self, controller: &str) -> u64 {
-        let Some((context, _)) = &self.running else { return 0 };
-        let of = format!("reconciles_total{{controller=\"{controller}\",result=\"success\"}} ");
-        let metrics = context.metrics().encode();
-        let count = metrics.lines().find_map(|line| line.split_once(&of)?.1.parse().ok());
-        count.unwrap_or(0)
-    }
-
-    /// A client with the agent's own identity on the hub.
-    pub(crate) async fn hub_client(&self) -> Result<Client> {
-        let kubeconfig = Kubeconfig::read_from(self.hub_dir().join("kubeconfig"))?;
-        Ok(endpoint(&kubeconfig).await?.client("test")?)
-    }
 }
 
 /// A ConfigMap as a manifest.

@@ -28,44 +28,22 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) fn read(kinds: &[Kind], head: &Parts) -> Result<Self, Failure> {
-        let path = head.uri.path().trim_matches('/');
-        let segments: Vec<_> = path.split('/').map(decode).collect();
+        let segments: Vec<_> = head.uri.path().trim_matches('/').split('/').map(decode).collect();
         let segments: Vec<_> = segments.iter().map(String::as_str).collect();
-        let (group, version, rest) = match segments.as_slice() {
-            ["api", version, rest @ ..] => ("", *version, rest),
-            ["apis", group, version, rest @ ..] => (*group, *version, rest),
-            _ => return Err(Failure::NoSuchPath),
-        };
-        let (namespace, rest) = match rest {
-            // A namespace is an object too, with a status of its own.
-            ["namespaces", name, plural, rest @ ..] if *plural != STATUS => (*name, [&[*plural], rest].concat()),
-            _ => ("", rest.to_vec()),
-        };
-        let (plural, name, subresource) = match rest.as_slice() {
-            [plural] => (*plural, None, None),
-            [plural, name] => (*plural, Some(*name), None),
-            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
-            _ => return Err(Failure::NoSuchPath),
-        };
-        let served = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;
-        let unknown = || match kinds.iter().any(|kind| kind.group == group && kind.version == version && !kind.custom) {
-            true => Failure::no_such_resource(),
-            false => Failure::NoSuchPath,
-        };
-        let id = kinds.iter().position(served).ok_or_else(unknown)?;
-        let kind = kinds[id];
+        let path = Path::read(&segments).ok_or(Failure::NoSuchPath)?;
+        let id = kinds.iter().position(|kind| path.names(kind)).ok_or_else(|| path.unknown(kinds))?;
         let call = Self {
             id,
-            kind,
-            namespace: namespace.into(),
-            name: name.map(str::to_owned),
-            status: subresource == Some(STATUS),
+            kind: kinds[id],
+            namespace: path.namespace.into(),
+            name: path.name.map(str::to_owned),
+            status: path.subresource == Some(STATUS),
             query: Query::read(head.uri.query().unwrap_or_default()),
             shape: shape(&head.headers),
         };
-        match call.is_served(subresource) {
+        match call.is_served(path.subresource) {
             true => Ok(call),
-            false => Err(unknown()),
+            false => Err(path.unknown(kinds)),
         }
     }
 
@@ -82,6 +60,55 @@ impl Call {
 
     pub(super) fn is_dry_run(&self) -> bool {
         self.query.get("dryRun").is_some()
+    }
+}
+
+/// The parts of a resource's path.
+struct Path<'a> {
+    group: &'a str,
+    version: &'a str,
+    /// Empty: none is named.
+    namespace: &'a str,
+    plural: &'a str,
+    name: Option<&'a str>,
+    subresource: Option<&'a str>,
+}
+
+impl<'a> Path<'a> {
+    fn read(segments: &[&'a str]) -> Option<Self> {
+        let (group, version, rest) = match segments {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            // A namespace is an object too, with a status of its own.
+            ["namespaces", name, plural, ..] if *plural != STATUS => (*name, &rest[2..]),
+            _ => ("", rest),
+        };
+        let (plural, name, subresource) = match rest {
+            [plural] => (*plural, None, None),
+            [plural, name] => (*plural, Some(*name), None),
+            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
+            _ => return None,
+        };
+        Some(Self { group, version, namespace, plural, name, subresource })
+    }
+
+    fn is_in(&self, kind: &Kind) -> bool {
+        kind.group == self.group && kind.version == self.version
+    }
+
+    fn names(&self, kind: &Kind) -> bool {
+        self.is_in(kind) && kind.plural == self.plural
+    }
+
+    /// API servers answer differently if the group has definitions of custom resources only.
+    fn unknown(&self, kinds: &[Kind]) -> Failure {
+        match kinds.iter().any(|kind| self.is_in(kind) && !kind.custom) {
+            true => Failure::no_such_resource(),
+            false => Failure::NoSuchPath,
+        }
     }
 }
 
