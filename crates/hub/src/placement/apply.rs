@@ -8,7 +8,7 @@ use ocm_api::{
     cluster::v1beta1::{ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus},
     labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
 };
-use ocm_runtime::{Cache, ObjectKey, write};
+use ocm_runtime::{Cache, ObjectKey, error::all, write};
 
 use super::{group::DesiredDecision, plan::Step};
 use crate::error::{Error, Result};
@@ -32,8 +32,16 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Carries out one step. `writes` gets every write that succeeds, also when the step as a whole fails.
-    pub(super) async fn write(&self, step: &Step, writes: &mut Vec<DecisionWrite>) -> Result<()> {
+    /// Carries out all steps: one that fails does not keep the others from being tried. `writes` gets every write that succeeds.
+    pub(super) async fn write_all(&self, steps: &[Step], writes: &mut Vec<DecisionWrite>) -> Result<()> {
+        let mut results = Vec::new();
+        for step in steps {
+            results.push(self.write(step, writes).await);
+        }
+        all(results)
+    }
+
+    async fn write(&self, step: &Step, writes: &mut Vec<DecisionWrite>) -> Result<()> {
         match step {
             Step::Create(desired) => self.create(desired, writes).await,
             Step::List(desired) => self.list(&self.find(&desired.name)?, desired, writes).await,

@@ -45,10 +45,10 @@ use ocm_runtime::{
 };
 
 use self::{
-    apply::{DecisionWrite, Writer},
+    apply::Writer,
     events::EventQueue,
     index::Index,
-    plan::{Plan, Step},
+    plan::Plan,
     planning::{InPlanning, PlanningLock},
 };
 use crate::{
@@ -138,8 +138,10 @@ impl Controller for PlacementController {
         let Some(plan) = plan else { return Ok(None) };
         planned.record(&self.index, &plan);
         let mut writes = Vec::new();
-        let written = self.write_decisions(&planned.placement, &plan.steps, &mut writes).await;
-        // Also when a later step fails: the next run does not repeat these writes.
+        let placement = &planned.placement;
+        let writer = Writer { api: self.api(placement), cache: &self.decisions, placement };
+        let written = writer.write_all(&plan.steps, &mut writes).await;
+        // Also when a step fails: the next run does not repeat the writes of the others.
         self.events.add(&planned.placement, &writes, &plan.scores);
         written.map(|()| Some(plan))
     }
@@ -153,19 +155,6 @@ impl Controller for PlacementController {
 }
 
 impl PlacementController {
-    async fn write_decisions(
-        &self,
-        placement: &Placement,
-        steps: &[Step],
-        writes: &mut Vec<DecisionWrite>,
-    ) -> Result<()> {
-        let writer = Writer { api: self.api(placement), cache: &self.decisions, placement };
-        for step in steps {
-            writer.write(step, writes).await?;
-        }
-        Ok(())
-    }
-
     async fn write_status(&self, placement: &Placement, status: PlacementStatus) -> Result<()> {
         // A field that stays zero is not sent: OCM leaves it out too.
         let mut old = placement.clone();

@@ -12,7 +12,9 @@ use kube::{Api, api::ObjectMeta};
 use ocm_api::addon::v1alpha1::ManagedClusterAddOn;
 use ocm_runtime::{
     Cache, Change, Class, Classified, Context, Controller, ControllerBuilder, ObjectKey, Requeue,
-    conditions::NewCondition, error::found, write,
+    conditions::NewCondition,
+    error::{all, found},
+    write,
 };
 use tracing::{info, info_span};
 
@@ -128,13 +130,18 @@ impl Registrations {
             self.check_deleted(key).await?;
         }
         self.credentials.refuse(key, change.refused);
+        let mut results = Vec::new();
+        let mut undeleted = Vec::new();
         for target in change.stop {
-            self.stop(key, &target).await?;
+            let stopped = self.stop(key, &target).await;
+            undeleted.extend(stopped.is_err().then(|| target.secret().clone()));
+            results.push(stopped);
         }
-        for target in change.start {
+        // A registration waits until the secret of its predecessor is deleted.
+        for target in change.start.into_iter().filter(|target| !undeleted.contains(target.secret())) {
             self.start(key, target);
         }
-        Ok(())
+        all(results)
     }
 
     /// A stopped credential stays recorded until its secret is deleted.
@@ -225,10 +232,11 @@ impl Controller for Registrations {
         let is_new = |condition: &NewCondition| {
             condition.status != "True" || lacks_condition(&self.addons, key, condition.type_)
         };
+        let mut results = Vec::new();
         for condition in self.credentials.conditions(key).into_iter().filter(is_new) {
-            set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await?;
+            results.push(set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await);
         }
-        Ok(Requeue::OnChange)
+        Ok(all(results).map(|()| Requeue::OnChange)?)
     }
 }
 

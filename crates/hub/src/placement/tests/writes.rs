@@ -1,11 +1,18 @@
 //! What is written so that decisions become what they should be.
 
+use kube::Api;
+use ocm_runtime::Cache;
 use serde_json::json;
 
 use super::{settle, world};
-use crate::placement::{
-    plan::Step,
-    testing::{at, decision, placement},
+use crate::{
+    placement::{
+        apply::{DecisionWrite, Writer},
+        group::DesiredDecision,
+        plan::Step,
+        testing::{NAMESPACE, at, decision, placement},
+    },
+    testing::client_answered_with,
 };
 
 #[test]
@@ -49,4 +56,24 @@ fn a_decision_of_its_name_without_its_labels_is_taken_over() {
     world.decision(foreign);
     let steps = world.plan("p", at(0)).steps;
     assert!(matches!(&steps[..], [Step::List(_), Step::Label(_)]), "{steps:?}");
+}
+
+#[tokio::test]
+async fn a_decision_that_cannot_be_written_does_not_keep_the_others_from_being_written() {
+    let desired = |name: &str| {
+        let (name, group, index) = (name.to_owned(), String::new(), "0".to_owned());
+        DesiredDecision { name, group, index, clusters: Vec::new() }
+    };
+    let (first, second) = (desired("p-decision-1"), desired("p-decision-2"));
+    let mut stored = decision("p", &second, false);
+    stored.metadata.resource_version = Some("1".into());
+    let refused =
+        json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "quota", "code": 403});
+    let client = client_answered_with(vec![(403, refused), (201, json!(stored))]);
+    let (cache, placement) = (Cache::default(), placement("p", json!({})));
+    let writer = Writer { api: Api::namespaced(client, NAMESPACE), cache: &cache, placement: &placement };
+    let mut writes = Vec::new();
+    let error = writer.write_all(&[Step::Create(first), Step::Create(second)], &mut writes).await.unwrap_err();
+    assert!(error.to_string().contains("p-decision-1"), "{error}");
+    assert!(matches!(&writes[..], [DecisionWrite::Created(made)] if made.metadata == stored.metadata), "{writes:?}");
 }

@@ -128,6 +128,26 @@ async fn the_secret_of_an_addon_that_is_gone_is_deleted_until_that_succeeds() {
 }
 
 #[tokio::test]
+async fn a_secret_that_cannot_be_deleted_keeps_no_other_registration_waiting_but_its_successor() {
+    let failure = (500, json!({"kind": "Status", "code": 500, "status": "Failure", "message": "", "reason": ""}));
+    let hello = addon(&json!({"registrations": [{"signerName": "a.io/a"}, {"signerName": "c.io/c"}]}));
+    let (mock, registrations) = agent(&json!([hello]), vec![failure, not_found()]);
+    registrations.addons.synced().await;
+    // The controllers that are started make no requests.
+    registrations.context.end();
+    for signer in ["a.io/a", "b.io/b"] {
+        registrations.credentials.start(&key(), target(signer), registrations.context.child());
+        registrations.credentials.mark_removed(&key(), &target(signer));
+    }
+    assert!(reconcile(&registrations).await.is_err());
+    let delete = |signer: &str| format!("DELETE /api/v1/namespaces/default/secrets/hello-{signer}-client-cert");
+    assert_eq!(mock.asked(), [delete("a.io-a"), delete("b.io-b")]);
+    let started = registrations.credentials.started(&key());
+    let started: Vec<_> = started.iter().map(|one| (one.target.clone(), one.desired)).collect();
+    assert_eq!(started, [(target("a.io/a"), false), (target("c.io/c"), true)]);
+}
+
+#[tokio::test]
 async fn when_the_agent_stops_every_secret_stays() {
     let hello = addon(&json!({"registrations": [{"signerName": "a.io/a"}]}));
     let (mock, registrations) = agent(&json!([hello]), Vec::new());
