@@ -6,7 +6,7 @@ use ocm_api::{
     feature_gates::{
         ADDON_MANAGEMENT, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP,
     },
-    leases,
+    leases::HubComponent,
 };
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
@@ -34,28 +34,9 @@ use crate::{
     },
 };
 
-/// Component of the controllers that let clusters in and watch over them.
-pub const REGISTRATION: &str = "registration";
-/// Component of the controllers that install add-ons.
-pub const ADDON: &str = "addon";
-/// Component of the controller that chooses clusters.
-pub const PLACEMENT: &str = "placement";
-
-/// Controllers that are elected together, as they are in OCM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Component {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The lease that the leader of its controllers holds.
-    pub lock: &'static str,
-}
-
-/// Every component there is.
-pub const COMPONENTS: &[Component] = &[
-    Component { name: REGISTRATION, lock: leases::REGISTRATION_CONTROLLER_LOCK },
-    Component { name: PLACEMENT, lock: leases::PLACEMENT_LOCK },
-    Component { name: ADDON, lock: leases::ADDON_MANAGER_LOCK },
-];
+const REGISTRATION: &str = HubComponent::REGISTRATION.name;
+const PLACEMENT: &str = HubComponent::PLACEMENT.name;
+const ADDON: &str = HubComponent::ADDON.name;
 
 /// One controller, as `docs/reference/controllers.md` lists it.
 #[derive(Clone, Copy)]
@@ -284,12 +265,12 @@ pub fn select(names: &[String]) -> Result<Vec<&'static ControllerInfo>, UnknownC
 }
 
 fn known() -> String {
-    let of = |component: &Component| {
+    let of = |component: &HubComponent| {
         let controllers = CONTROLLERS.iter().filter(|controller| controller.component == component.name);
         let names: Vec<_> = controllers.map(|controller| controller.name).collect();
         format!("{} for all of {}", component.name, names.join(", "))
     };
-    COMPONENTS.iter().map(of).collect::<Vec<_>>().join("; ")
+    HubComponent::ALL.iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -304,7 +285,7 @@ mod tests {
     #[test]
     fn no_name_chooses_every_controller_and_a_components_name_its_own() {
         assert_eq!(selected(&[]).unwrap().len(), CONTROLLERS.len());
-        let of_each = COMPONENTS.iter().map(|component| selected(&[component.name]).unwrap().len());
+        let of_each = HubComponent::ALL.iter().map(|component| selected(&[component.name]).unwrap().len());
         assert_eq!(of_each.sum::<usize>(), CONTROLLERS.len());
         assert!(selected(&["addon"]).unwrap().contains(&"addon-installation"));
     }
@@ -326,7 +307,7 @@ mod tests {
     #[test]
     fn every_controller_is_part_of_a_component() {
         for controller in CONTROLLERS {
-            assert!(COMPONENTS.iter().any(|component| component.name == controller.component), "{controller:?}");
+            assert!(HubComponent::ALL.iter().any(|component| component.name == controller.component), "{controller:?}");
         }
     }
 

@@ -40,7 +40,7 @@ pub mod webhook;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use kube::Client;
-use ocm_api::{labels, namespaces};
+use ocm_api::{labels, leases::HubComponent, namespaces};
 use ocm_runtime::{
     Context, Informers,
     feature_gates::FeatureGates,
@@ -52,7 +52,7 @@ use crate::context::HubContext;
 #[cfg(fuzzing)]
 pub use crate::placement::fuzzing;
 pub use crate::{
-    controllers::{COMPONENTS, CONTROLLERS, Component, ControllerInfo, UnknownController},
+    controllers::{CONTROLLERS, ControllerInfo, UnknownController},
     error::Error,
     registration::cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
 };
@@ -117,7 +117,7 @@ pub struct Hub {
 /// The controllers of one component, which are elected together.
 #[derive(Clone)]
 struct ComponentRunner {
-    component: Component,
+    component: HubComponent,
     controllers: Vec<&'static ControllerInfo>,
     process: Arc<HubProcess>,
 }
@@ -144,11 +144,11 @@ impl Hub {
         // Informers outlive a leader's term: a replica that is elected again uses the same ones.
         let informers = Informers::new(client.clone(), context.clone());
         let process = Arc::new(HubProcess { client, informers: informers.clone(), config });
-        for component in COMPONENTS {
+        for component in HubComponent::ALL {
             let of_component = |controller: &&ControllerInfo| controller.component == component.name;
             let controllers: Vec<_> = chosen.iter().copied().filter(of_component).collect();
             if !controllers.is_empty() {
-                ComponentRunner { component: *component, controllers, process: process.clone() }.start(context);
+                ComponentRunner { component, controllers, process: process.clone() }.start(context);
             }
         }
         Ok(Self { informers, controllers: chosen.iter().map(|controller| controller.name).collect() })

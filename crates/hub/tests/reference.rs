@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, convert::Infallible, env, fmt::Write as _, fs, future::pending, path::Path};
 
 use kube::Client;
-use ocm_hub::{COMPONENTS, CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError, feature_gates};
+use ocm_api::leases::HubComponent;
+use ocm_hub::{CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError, feature_gates};
 use ocm_runtime::{Context, feature_gates::FeatureGates};
 
 /// The kinds that the hub watches if this controller runs alone, by its metrics. No server is needed.
@@ -34,7 +35,7 @@ fn page() -> Result<String, StartError> {
          --controllers` takes the names of controllers and of components. The controllers of a component are elected\n\
          together, by the lease named here. Kinds are watched once, however many controllers use them.\n",
     );
-    for component in COMPONENTS {
+    for component in HubComponent::ALL {
         let (name, lock) = (component.name, component.lock);
         let _ = write!(page, "\n## {name}\n\nLease `{lock}`.\n\n| controller | does | feature gate | watches |\n");
         page.push_str("| --- | --- | --- | --- |\n");

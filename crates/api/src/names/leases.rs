@@ -21,3 +21,23 @@ pub const WORK_AGENT_LOCK: &str = "work-agent-lock";
 pub const KLUSTERLET_AGENT_LOCK: &str = "klusterlet-agent-lock";
 /// Lock of the placement debug server.
 pub const PLACEMENT_DEBUG_LOCK: &str = "placement-debug-lock";
+
+/// Controllers of a hub that share a lock, and so are elected together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HubComponent {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The lease that the leader of its controllers holds.
+    pub lock: &'static str,
+}
+
+impl HubComponent {
+    /// The controllers that let clusters in and watch over them.
+    pub const REGISTRATION: Self = Self { name: "registration", lock: REGISTRATION_CONTROLLER_LOCK };
+    /// The controller that selects clusters for placements.
+    pub const PLACEMENT: Self = Self { name: "placement", lock: PLACEMENT_LOCK };
+    /// The controllers that install add-ons.
+    pub const ADDON: Self = Self { name: "addon", lock: ADDON_MANAGER_LOCK };
+    /// The components that `ocm hub` runs.
+    pub const ALL: [Self; 3] = [Self::REGISTRATION, Self::PLACEMENT, Self::ADDON];
+}

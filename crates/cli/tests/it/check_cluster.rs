@@ -67,8 +67,10 @@ const MANAGED: usize = 1;
 #[tokio::test]
 async fn a_cluster_that_can_join_passes() -> Result<()> {
     let (world, name) = (World::new().await?, unique("joins"));
-    let crds = crds::all()?.into_iter().filter(|crd| crd.side == Side::Managed);
-    let crds = crds.map(|crd| ocm_apimachinery::yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
+    let crds: Vec<_> = crds::all()?.into_iter().filter(|crd| crd.side == Side::Managed).collect();
+    let established = format!("{} CRDs are established", crds.len());
+    let crds =
+        crds.iter().map(|crd| ocm_apimachinery::yaml::to_string(&crd.definition)).collect::<Result<Vec<_>, _>>()?;
     world.hub.apply_yaml(&crds.join("---\n")).await?;
     world.hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], AGENT_YAML).await?;
     let ended = eventually("everything is established", || async {
@@ -79,9 +81,9 @@ async fn a_cluster_that_can_join_passes() -> Result<()> {
     assert_finds(&ended, HUB, "address", "warning", &["this machine only"]);
     assert_finds(&ended, HUB, "credentials", "ok", &["agent-registration-bootstrap, until "]);
     assert_finds(&ended, HUB, "hub", "ok", &["managedclusters"]);
-    assert_finds(&ended, HUB, "rights", "ok", &["the user has all 7 rights"]);
+    assert_finds(&ended, HUB, "rights", "ok", &["the user has all", "rights"]);
     assert_finds(&ended, HUB, "cluster-name", "ok", &[&name, "is free"]);
-    assert_finds(&ended, MANAGED, "crds", "ok", &["2 CRDs are established"]);
+    assert_finds(&ended, MANAGED, "crds", "ok", &[&established]);
     assert_finds(&ended, MANAGED, "rights", "ok", &["klusterlet-work-sa has all"]);
     assert!(Api::<ManagedCluster>::all(world.hub.client().await?).get_opt(&name).await?.is_none(), "it was created");
 

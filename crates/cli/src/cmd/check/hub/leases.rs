@@ -3,17 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
-use ocm_api::leases;
+use ocm_api::leases::HubComponent;
 use ocm_runtime::{Clock, clock::approximate};
 
 use super::{super::model::Outcome, Hub};
-
-/// The components of a hub, and their locks.
-const COMPONENTS: [(&str, &str); 3] = [
-    ("registration", leases::REGISTRATION_CONTROLLER_LOCK),
-    ("placement", leases::PLACEMENT_LOCK),
-    ("addon", leases::ADDON_MANAGER_LOCK),
-];
 
 /// The state of a component's lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +29,9 @@ pub(super) async fn check(hub: &Hub) -> Outcome {
     let api = Api::<Lease>::namespaced(hub.server.client.clone(), &hub.namespace);
     let now = Clock::System.now();
     let mut holders = Vec::new();
-    for (component, lock) in COMPONENTS {
+    for HubComponent { name, lock } in HubComponent::ALL {
         match api.get_opt(lock).await {
-            Ok(lease) => holders.push((component, lease.map_or(Holder::None, |lease| holder(&lease, now)))),
+            Ok(lease) => holders.push((name, lease.map_or(Holder::None, |lease| holder(&lease, now)))),
             Err(error) => return Outcome::of_error(&hub.server, &format!("read lease {lock}"), &error),
         }
     }
