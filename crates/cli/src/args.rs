@@ -1,4 +1,4 @@
-//! The command line: global flags, the commands, and the spellings of them that are tolerated.
+//! The command line: global flags, commands, and tolerated spellings.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -22,7 +22,7 @@ pub(crate) enum Command {
     /// Show objects of the hub
     #[command(subcommand, arg_required_else_help = true)]
     Get(get::GetCommand),
-    /// Accept clusters that ask to join the hub
+    /// Accept clusters that request to join the hub
     Accept(accept::AcceptArgs),
     /// Check what a hub or a managed cluster needs, without changing anything
     #[command(subcommand, arg_required_else_help = true)]
@@ -35,29 +35,32 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it ends by itself when the time is up.
+    /// Whether it ends by itself at the timeout.
     pub(crate) fn waits(&self) -> bool {
         matches!(self, Self::Accept(args) if args.wait) || matches!(self, Self::Check(_))
     }
 }
 
+/// In seconds, more than a century. The end of a longer one could be beyond what the clock of a system can express.
+const LONGEST_TIMEOUT: u64 = 1 << 32;
+
 /// Flags of every command.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// Kubeconfig of the cluster to work on [default: $KUBECONFIG, then ~/.kube/config]
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, then ~/.kube/config, then the service account of the pod]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig to use [default: its current context]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// Print what would be done, and change nothing
+    /// Print what the command would do, and change nothing
     #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value_t = false, default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(crate) dry_run: bool,
-    /// How long to wait for answers, and with --wait for a result
+    /// How long the command may take; with --wait, how long to wait for the result
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 300,
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(1..=LONGEST_TIMEOUT))]
     timeout: u64,
 }
 
@@ -68,7 +71,7 @@ impl GlobalArgs {
     }
 }
 
-/// Writes flags the way they are declared: `--dry_run` becomes `--dry-run`. Returns a warning for each one changed.
+/// Replaces `_` in the names of flags: `--dry_run` becomes `--dry-run`. Returns a warning for each one changed.
 pub(crate) fn normalize(arguments: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
     let mut warnings = Vec::new();
     let mut flags = true;
@@ -139,8 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_nothing_is_refused() {
-        assert!(parse("clusteradm version --timeout 0").is_err());
+    fn a_timeout_of_nothing_or_longer_than_clocks_can_express_is_refused() {
+        let timeout = |seconds: u64| parse(&format!("clusteradm version --timeout {seconds}"));
+        assert!(timeout(0).is_err() && timeout(u64::MAX).is_err());
+        let longest = timeout(LONGEST_TIMEOUT).unwrap().global.timeout();
+        assert!(std::time::Instant::now().checked_add(longest).is_some());
     }
 
     #[test]

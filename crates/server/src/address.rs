@@ -1,4 +1,4 @@
-//! How API servers are told to reach webhooks.
+//! The addresses and certificate authorities by which API servers reach webhooks.
 
 use std::path::Path;
 

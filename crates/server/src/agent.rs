@@ -32,36 +32,32 @@ const WORKLOAD_SOURCE_CONFIG: &str = "/spoke/hub-kubeconfig/kubeconfig";
 /// Run the agent of a managed cluster: registration and work
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
-    #[command(flatten)]
-    common: CommonArgs,
-
-    /// Name of this cluster on the hub. Defaults to the one used before, or else to a new UUID
+    /// Name of this cluster on the hub [default: the one used before, or else a new UUID] [deprecated alias: --cluster-name]
     #[arg(long, value_name = "NAME", alias = "cluster-name")]
     spoke_cluster_name: Option<String>,
 
-    /// Kubeconfig of the managed cluster, if the agent runs on another one
+    /// Kubeconfig of the managed cluster, if the agent runs on another one [default: the cluster of --kubeconfig]
     #[arg(long, value_name = "FILE")]
     spoke_kubeconfig: Option<PathBuf>,
 
-    /// Kubeconfig for the hub until the agent has its own credentials
+    /// Kubeconfig with which the agent bootstraps: it requests its own credentials for the hub
     #[arg(long, value_name = "FILE")]
     bootstrap_kubeconfig: Option<PathBuf>,
 
-    /// Kubeconfig for each hub that the agent can join, the preferred one first. May be repeated; at least two, with the feature
-    /// gate MultipleHubs
+    /// Bootstrap kubeconfigs of the hubs that the agent can join, the preferred one first; at least two. May be repeated, and
+    /// needs the feature gate MultipleHubs
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     bootstrap_kubeconfigs: Vec<PathBuf>,
 
-    /// How long the agent stays without contact to its hub before it selects again, in seconds, with the feature gate
-    /// MultipleHubs
+    /// With the feature gate MultipleHubs: after how many seconds without contact to its hub the agent selects a hub again
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     hub_connection_timeout_seconds: u32,
 
-    /// Secret with the bootstrap kubeconfig. The agent bootstraps again when it changes
+    /// Secret with the bootstrap kubeconfig, in the agent's namespace. The agent bootstraps again when it changes
     #[arg(long, value_name = "NAME", default_value = secrets::BOOTSTRAP_HUB_KUBECONFIG)]
     bootstrap_kubeconfig_secret: String,
 
-    /// Secret for the agent's own credentials for the hub
+    /// Secret for the agent's own credentials for the hub, in the agent's namespace
     #[arg(long, value_name = "NAME", default_value = secrets::HUB_KUBECONFIG)]
     hub_kubeconfig_secret: String,
 
@@ -69,43 +65,44 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "FOLDER", default_value = "/spoke/hub-kubeconfig")]
     hub_kubeconfig_dir: PathBuf,
 
-    /// The agent's own kubeconfig for the hub: always the file kubeconfig in --hub-kubeconfig-dir
+    /// The agent's own kubeconfig for the hub. Only its default is accepted: the file kubeconfig in --hub-kubeconfig-dir
     #[arg(long, value_name = "FILE")]
     hub_kubeconfig: Option<PathBuf>,
 
-    /// Source of works: the same file as --hub-kubeconfig
+    /// Source of works. Only this default and the file of --hub-kubeconfig are accepted
     #[arg(long, value_name = "FILE", default_value = WORKLOAD_SOURCE_CONFIG)]
     workload_source_config: PathBuf,
 
-    /// Identifies this agent among those of its cluster. Defaults to the one used before, or else to five random characters
+    /// Identifies this agent among those of its cluster [default: the one used before, or else five random characters]
     #[arg(long, value_name = "ID")]
     agent_id: Option<String>,
 
-    /// Which halves of the agent run in this process
+    /// The parts of the agent that run in this process, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "registration,work")]
     components: Vec<Component>,
 
-    /// Addresses of this cluster's API server for users of the hub
+    /// Addresses of this cluster's API server for users of the hub, https only, separated by commas
     #[arg(long, value_name = "URLS", value_delimiter = ',')]
     spoke_external_server_urls: Vec<String>,
 
-    /// Annotations for the ManagedCluster, as key=value; only keys that start with agent.open-cluster-management.io
+    /// Annotations for the ManagedCluster, as key=value, separated by commas; only keys that start with
+    /// agent.open-cluster-management.io are used
     #[arg(long, value_name = "ANNOTATIONS", value_delimiter = ',', value_parser = args::key_value)]
     cluster_annotations: Vec<(String, String)>,
 
-    /// How often the health of the managed cluster's API server is checked
+    /// How often the health of the managed cluster's API server is checked; more than 0
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = flags::duration)]
     cluster_healthcheck_period: Duration,
 
-    /// How many ClusterClaims and ClusterProperties are reported, besides the reserved ones
+    /// How many ClusterClaims and ClusterProperties are reported at most, in addition to reserved ones
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
     max_custom_cluster_claims: usize,
 
-    /// Suffixes of further reserved ClusterClaims and ClusterProperties
+    /// Suffixes of the names of further reserved ClusterClaims and ClusterProperties, separated by commas
     #[arg(long, value_name = "SUFFIXES", value_delimiter = ',')]
     reserved_cluster_claim_suffixes: Vec<String>,
 
-    /// Life time to ask for in certificates, in seconds, at least 3600; 0 leaves it to the hub
+    /// Lifetime to request for the agent's certificates, in seconds, at least 3600; 0 leaves it to the hub
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     client_cert_expiration_seconds: i32,
 
@@ -113,21 +110,24 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "DRIVER", default_value = "csr")]
     addon_kubeclient_registration_auth: String,
 
-    /// Life time to ask for in tokens of add-ons, in seconds, at least 600
+    /// Lifetime to request for tokens of add-ons, in seconds, at least 600
     #[arg(long, value_name = "SECONDS", default_value_t = limits::TOKEN_SECONDS, allow_negative_numbers = true)]
     addon_token_expiration_seconds: i64,
 
-    /// How often, at most, the agent checks the objects that it applied
+    /// The shortest interval at which the agent checks the objects that it applied; the longest is 1.9 times this
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = flags::duration)]
     status_sync_interval: Duration,
 
-    /// How long applied objects are kept after their ManifestWork was removed from the hub by force
+    /// How long applied objects are kept after their ManifestWork was removed from the hub by force; 876000h or more: forever
     #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = flags::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
 
-    /// How many works are processed at the same time
+    /// How many works are processed at the same time, at least 1
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     workload_agent_workers: u16,
+
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

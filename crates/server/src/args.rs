@@ -20,7 +20,8 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Namespace of this component. Defaults to the pod's
+    /// Namespace of this component, for its leases and secrets. Defaults to the pod's, or else to the one in deploy/:
+    /// open-cluster-management-hub for a hub, open-cluster-management-agent for an agent
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -32,19 +33,20 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub terminate_on_files: Vec<PathBuf>,
 
+    /// Log level: 0 is info, 1 to 3 are debug, 4 and more are trace. RUST_LOG takes precedence
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
+    pub verbosity: u8,
+
+    // Last, since the headings of these apply to all arguments after them.
     #[command(flatten)]
     pub election: ElectionArgs,
 
     #[command(flatten)]
     pub serving: ServingArgs,
-
-    /// Log level: 2 is debug, 4 and more is trace. RUST_LOG takes precedence
-    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
-    pub verbosity: u8,
 }
 
 impl CommonArgs {
-    /// The namespace of this component: from the flag, else the pod's, else `default`.
+    /// The namespace of this component: that of the flag, or the pod's, or else `default`.
     pub(crate) fn namespace(&self, default: &str) -> String {
         self.namespace.clone().or_else(process::pod_namespace).unwrap_or_else(|| default.to_owned())
     }
@@ -68,7 +70,7 @@ pub(crate) fn gates(known: &[Known], given: &[String]) -> anyhow::Result<Feature
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct ElectionArgs {
-    /// Run without leader election. Only for a single replica
+    /// Run without leader election, as the only replica
     #[arg(
         long,
         value_name = "BOOL",
@@ -81,15 +83,15 @@ pub(crate) struct ElectionArgs {
     )]
     disable_leader_election: bool,
 
-    /// How long other replicas wait after the last renewal that they saw, before they take over
+    /// How long other replicas wait after the last renewal that they observed, before they acquire the lease
     #[arg(long, value_name = "DURATION", default_value = "137s", value_parser = flags::duration)]
     leader_election_lease_duration: Duration,
 
-    /// How long after its last renewal a leader stops
+    /// How long after its last successful renewal a leader stops
     #[arg(long, value_name = "DURATION", default_value = "107s", value_parser = flags::duration)]
     leader_election_renew_deadline: Duration,
 
-    /// How often the leader renews, and how often, at most, the others try to acquire
+    /// How often the leader renews the lease, and how often, at most, the others try to acquire it
     #[arg(long, value_name = "DURATION", default_value = "26s", value_parser = flags::duration)]
     leader_election_retry_period: Duration,
 }
@@ -119,7 +121,7 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: String,
 
-    /// File with the serving certificate, in PEM, reloaded when it changes. By default a self-signed one is generated at start
+    /// File with the serving certificate, in PEM, reloaded when it changes [default: self-signed, generated at the start]
     #[arg(long, value_name = "FILE")]
     tls_cert_file: Option<PathBuf>,
 
@@ -127,11 +129,11 @@ pub(crate) struct ServingArgs {
     #[arg(long, value_name = "FILE")]
     tls_private_key_file: Option<PathBuf>,
 
-    /// Minimum TLS version: VersionTLS12 or VersionTLS13. Older ones count as 1.2
+    /// Minimum TLS version: VersionTLS12 or VersionTLS13. VersionTLS10 and VersionTLS11 mean 1.2 [default: VersionTLS12]
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     tls_min_version: String,
 
-    /// Cipher suites of TLS 1.2, by their IANA names
+    /// Cipher suites of TLS 1.2, by their IANA names, separated by commas [default: all strong ones]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     process::print(&documents.collect::<anyhow::Result<String>>()?)
 }
 
-/// Sets how the API server reaches the conversion webhook, as the flags say.
+/// Sets the address of the conversion webhook to that of the flags.
 fn point_at_webhook(crds: &mut [Crd], args: &CrdsArgs) -> anyhow::Result<()> {
     if let Some(url) = &args.conversion_url {
         crds.iter_mut().for_each(|crd| crd.convert_at(url));

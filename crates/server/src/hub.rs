@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use ocm_api::{feature_gates::MANAGED_CLUSTER_AUTO_APPROVAL, namespaces};
-use ocm_hub::{GcResource, Hub, HubConfig, feature_gates};
+use ocm_hub::{DEFAULT_GC_RESOURCES, GcResource, Hub, HubConfig, feature_gates};
 use ocm_runtime::{admin, client::Endpoint};
 use tracing::info;
 
@@ -20,10 +20,7 @@ const USER_AGENT: &str = concat!("ocm-hub/", env!("CARGO_PKG_VERSION"));
 /// Run the controllers of a hub
 #[derive(Debug, Args)]
 pub(crate) struct HubArgs {
-    #[command(flatten)]
-    common: CommonArgs,
-
-    /// Run only these controllers, or those of these components, such as `registration`. By default all
+    /// Run only these controllers, or those of these components, such as registration, separated by commas [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     controllers: Vec<String>,
 
@@ -31,19 +28,22 @@ pub(crate) struct HubArgs {
     #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = args::key_value)]
     labels: Vec<(String, String)>,
 
-    /// What to delete from the namespace of a cluster that is deleted, as group/version/resource, in this order. The core
-    /// group is empty: /v1/secrets
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    gc_resource_list: Option<Vec<String>>,
+    /// Resources to delete from the namespace of a deleted cluster, as group/version/resource, in this order, separated by
+    /// commas. The core group is empty: /v1/secrets
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = DEFAULT_GC_RESOURCES)]
+    gc_resource_list: Vec<String>,
 
     /// Users whose requests for the first certificate of an agent are approved, if the feature gate
-    /// ManagedClusterAutoApproval is on and the hub accepts the cluster
+    /// ManagedClusterAutoApproval is on and the hub accepts the cluster; separated by commas
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     auto_approved_csr_users: Vec<String>,
 
     /// Deprecated: read if --auto-approved-csr-users is empty
     #[arg(long, value_name = "USERS", value_delimiter = ',', hide_short_help = true)]
     cluster_auto_approval_users: Vec<String>,
+
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 impl HubArgs {
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: HubArgs, given: &Given) -> anyhow::Result<()> {
 }
 
 fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
-    let mut config = HubConfig {
+    Ok(HubConfig {
         namespace: args.common.namespace(namespaces::HUB),
         host: process::host(),
         election: args.common.election.settings()?,
@@ -83,12 +83,8 @@ fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
         controllers: args.controllers.clone(),
         labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
         auto_approved_csr_users: args.auto_approved_users(),
-        ..HubConfig::default()
-    };
-    if let Some(resources) = &args.gc_resource_list {
-        config.gc_resources = GcResource::read_all(resources);
-    }
-    Ok(config)
+        gc_resources: GcResource::read_all(&args.gc_resource_list),
+    })
 }
 
 #[cfg(test)]

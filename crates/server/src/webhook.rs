@@ -27,8 +27,8 @@ const USER_AGENT: &str = concat!("ocm-webhook/", env!("CARGO_PKG_VERSION"));
 /// for one outside, `ocm webhooks --url` and `ocm crds --conversion-url` set its address.
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
-    /// Kubeconfig of the hub, to ask who may do what. Defaults to the pod's service account; without either, conversion works
-    /// and changes that take a right are refused
+    /// Kubeconfig of the hub, for access reviews. Defaults to the pod's service account; without either, add-ons are converted,
+    /// and changes of clusters and bindings that need a right are refused
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -48,19 +48,19 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "PORT", default_value_t = port(METRICS_PORT))]
     metrics_port: u16,
 
-    /// Minimum TLS version: VersionTLS12 or VersionTLS13. Older ones count as 1.2
+    /// Minimum TLS version: VersionTLS12 or VersionTLS13. VersionTLS10 and VersionTLS11 mean 1.2 [default: VersionTLS12]
     #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
     tls_min_version: String,
 
-    /// Cipher suites of TLS 1.2, by their IANA names
+    /// Cipher suites of TLS 1.2, by their IANA names, separated by commas [default: all strong ones]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
-    /// Feature gates, as Name=true or Name=false, separated by commas. DefaultClusterSet counts here
+    /// Feature gates, as Name=true or Name=false, separated by commas. Only DefaultClusterSet has an effect here
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     feature_gates: Vec<String>,
 
-    /// Log level: 2 is debug, 4 and more is trace. RUST_LOG takes precedence
+    /// Log level: 0 is info, 1 to 3 are debug, 4 and more are trace. RUST_LOG takes precedence
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }

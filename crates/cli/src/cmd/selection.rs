@@ -7,10 +7,10 @@ use crate::failure::Failure;
 /// Flags that choose clusters.
 #[derive(Args, Debug)]
 pub(crate) struct ClusterArgs {
-    /// One cluster
+    /// Name of a cluster
     #[arg(short, long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Several clusters
+    /// Names of clusters, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     clusters: Vec<String>,
 }

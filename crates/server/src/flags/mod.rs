@@ -1,8 +1,8 @@
-//! The command lines of OCM's commands, as data: every flag of theirs is known here, with its default.
+//! The command lines of OCM's commands, as data: every flag with its default.
 //!
-//! A flag that does what it does in OCM is an argument of ours ([`Here::Works`]), defined where it is used. The others are
+//! A flag that has the same effect as in OCM is an argument of ours ([`Here::Works`]), defined where it is used. The others are
 //! added from the [`TABLE`]: one without effect is logged once, and one that asks for something that is not built is
-//! refused. [`page()`] is made of both.
+//! refused. [`page()`] documents both.
 
 mod normal;
 mod page;
@@ -23,7 +23,7 @@ pub(crate) use self::{
 };
 use self::{table::TABLE, value::Kind};
 
-/// A command of ours, and the commands of OCM whose place it takes.
+/// A command of ours, and the commands of OCM that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Hub,
@@ -52,42 +52,45 @@ impl Side {
 struct Flag {
     side: Side,
     name: &'static str,
-    /// OCM's default, as one writes it.
+    /// OCM's default, as on a command line.
     default: &'static str,
     kind: Kind,
     here: Here,
 }
 
-/// What comes of a flag here.
+/// What a flag of OCM does here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
-    /// It does what it does in OCM.
+    /// The same as in OCM.
     Works,
-    /// It does what it does in OCM, but its default is another one, for this reason.
+    /// The same as in OCM, with another default, for this reason.
     OtherDefault(&'static str),
-    /// It is accepted and does nothing, for this reason.
+    /// Nothing: it is accepted, for this reason.
     NoEffect(&'static str),
-    /// What it asks for is not built: every value but its default, and these, is refused with this advice.
+    /// What it asks for is not built: every value except its default and these is refused, with this advice.
     NotBuilt { also: &'static [&'static str], advice: &'static str },
-    /// It counts only with a feature gate that is not built, in OCM too: it is refused if the gate is asked for.
+    /// In OCM, it has an effect only with a feature gate that is not built here: it is refused if the gate is requested.
     Gated(&'static str),
 }
 
+/// The heading of flags in the help that are not arguments of ours.
+const HEADING: &str = "Flags of OCM that have no effect or are not built yet";
+
 impl Flag {
-    /// The argument for a flag that none of ours is for.
+    /// The argument for a flag that is not one of ours.
     fn arg(&'static self) -> Option<Arg> {
         let help = match self.here {
             Here::Works | Here::OtherDefault(_) => return None,
             Here::NoEffect(reason) => format!("No effect: {reason}"),
             Here::NotBuilt { also, advice } => not_built(self.default, also, advice),
-            Here::Gated(gate) => format!("Counts only with the feature gate {gate}, which is not built yet"),
+            Here::Gated(gate) => gated(gate),
         };
-        let arg = Arg::new(self.name).long(self.name).help(help).hide_short_help(true);
+        let arg = Arg::new(self.name).long(self.name).help(help).help_heading(HEADING).hide_short_help(true);
         let arg = arg.action(if self.kind.repeats() { ArgAction::Append } else { ArgAction::Set });
         Some(self.kind.shape(arg))
     }
 
-    /// Of those that are not built, the values that are accepted.
+    /// The accepted values of a flag that is not built.
     fn accepts(&self, value: &str) -> bool {
         match self.here {
             Here::NotBuilt { also, .. } => value.is_empty() || value == self.default || also.contains(&value),
@@ -96,11 +99,15 @@ impl Flag {
     }
 }
 
-/// What a flag is for of which only some values are built, or none.
+fn gated(gate: &str) -> String {
+    format!("Has an effect only with the feature gate {gate}, which is not built yet")
+}
+
+/// Why a flag is refused: none of its values is built, or only some.
 fn not_built(default: &str, also: &[&str], advice: &str) -> String {
     match also.first().copied().unwrap_or(default) {
         "" => format!("Not built yet: {advice}"),
-        value => format!("Takes {value} only, nothing else is built yet: {advice}"),
+        value => format!("Accepts only {value}, since nothing else is built yet: {advice}"),
     }
 }
 
@@ -109,24 +116,24 @@ pub(crate) fn complete(command: Command) -> Command {
     let command = Side::ALL.into_iter().fold(command, |command, side| {
         command.mut_subcommand(side.command(), |command| {
             let flags = TABLE.iter().filter(move |flag| flag.side == side);
-            // As in Go, the last one counts of those that are given twice.
+            // As in Go, the last occurrence of a flag counts.
             command.args(flags.filter_map(Flag::arg)).args_override_self(true)
         })
     });
     command.args_override_self(true)
 }
 
-/// The arguments of this process in the form that [`complete`] expects them.
+/// The arguments of this process in the form that [`complete`] expects.
 pub(crate) fn arguments() -> Vec<OsString> {
     normal::form(std::env::args_os().collect())
 }
 
-/// Flags of OCM that were given and that no argument of ours is for, with their values.
+/// Flags of OCM that were given and are not arguments of ours, with their values.
 #[derive(Debug, Default)]
 pub(crate) struct Given(Vec<(&'static Flag, Vec<String>)>);
 
 impl Given {
-    /// Those of a command line that [`complete`] has described.
+    /// Those on a command line of [`complete`].
     pub(crate) fn of(matches: &ArgMatches) -> Self {
         let Some((command, matches)) = matches.subcommand() else { return Self::default() };
         let of_side = TABLE.iter().filter(|flag| Some(flag.side) == Side::of(command));
@@ -136,8 +143,8 @@ impl Given {
         Self(given.map(|flag| (flag, values(flag))).collect())
     }
 
-    /// Refuses what asks for something that is not built, and logs what has no effect. `gates` are those that were asked
-    /// for although they are not built.
+    /// Refuses flags that ask for what is not built, and logs those without effect. `gates` are the requested gates that are
+    /// not built.
     ///
     /// # Errors
     /// With the flag, its value and what to do instead.

@@ -1,11 +1,11 @@
-//! Command lines as Go's programs take them, in the form that clap takes them.
+//! Translates command lines of Go programs into the form that clap parses.
 
 use std::ffi::OsString;
 
 use super::Side;
 
-/// Names with `_` are taken for those with `-`, and a flag without a value (`--namespace=`, `--namespace ""`) for one that is
-/// not given: for Go, an empty text is the default of most flags.
+/// Replaces `_` in names by `-`, and drops flags with an empty value (`--namespace=`, `--namespace ""`): in Go, the empty string
+/// is the default of most flags.
 pub(super) fn form(arguments: Vec<OsString>) -> Vec<OsString> {
     let command = arguments.get(1).and_then(|command| command.to_str());
     if command.and_then(Side::of).is_none() {

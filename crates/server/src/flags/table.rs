@@ -1,4 +1,4 @@
-//! Every flag of OCM's commands. What each command has is in OCM's documentation and `--help`; what comes of it here is ours.
+//! Every flag of OCM's commands, as in their documentation and `--help`, and what it does here.
 
 use super::{
     Flag,
@@ -140,7 +140,7 @@ pub(super) static TABLE: &[Flag] = &[
         "max-feedback-watch",
         "50",
         Integer,
-        NoEffect("feedback from the status of objects is not built yet; works that ask for it say so"),
+        NoEffect("status feedback is not built yet; works that use it are refused"),
     ),
     // `registration webhook-server`, `work webhook-server` and `addon webhook-server`.
     flag(Webhook, "port", "9443", Integer, Works),

@@ -19,7 +19,7 @@ fn ours(flag: &Flag) -> Option<Arg> {
 fn a_flag_that_works_is_an_argument_of_ours_with_ocms_default() {
     for flag in TABLE {
         match (flag.here, ours(flag)) {
-            // Without a default of its own it is looked up, or the same as none.
+            // Without a default it is read from elsewhere, or empty means the same.
             (Here::Works, Some(arg)) => {
                 let default = default_of(&arg);
                 let is_same = default == flag.default || default.is_empty();
@@ -33,7 +33,7 @@ fn a_flag_that_works_is_an_argument_of_ours_with_ocms_default() {
 }
 
 #[test]
-fn no_flag_is_there_twice() {
+fn no_flag_is_listed_twice() {
     let names: BTreeSet<_> = TABLE.iter().map(|flag| (flag.side.command(), flag.name)).collect();
     assert_eq!(names.len(), TABLE.len());
     complete(Cli::command()).debug_assert();
@@ -48,9 +48,9 @@ fn refusal(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_asks_for_something_that_is_not_built_is_refused_with_the_flag_and_advice() {
-    let said = refusal(&["ocm", "agent", "--registration-auth=grpc"]);
-    assert!(said.contains("--registration-auth=grpc is not built yet") && said.contains("give csr"), "{said}");
+fn a_flag_that_asks_for_what_is_not_built_is_refused_with_advice() {
+    let message = refusal(&["ocm", "agent", "--registration-auth=grpc"]);
+    assert!(message.contains("--registration-auth=grpc is not built yet") && message.contains("give csr"), "{message}");
     assert!(
         refusal(&["ocm", "hub", "--enabled-registration-drivers=csr,awsirsa"]).contains("=awsirsa is not built yet")
     );
@@ -59,15 +59,15 @@ fn what_asks_for_something_that_is_not_built_is_refused_with_the_flag_and_advice
 }
 
 #[test]
-fn what_counts_only_with_a_gate_is_refused_when_the_gate_is_asked_for() {
+fn a_flag_of_a_gate_that_is_not_built_is_refused_when_the_gate_is_requested() {
     let given = given(&["ocm", "hub", "--hub-apiserver-url=https://10.0.0.5:6443"]);
     assert!(given.check(&[]).is_ok());
-    let said = given.check(&["ClusterImporter"]).unwrap_err().to_string();
-    assert!(said.contains("--hub-apiserver-url") && said.contains("ClusterImporter"), "{said}");
+    let message = given.check(&["ClusterImporter"]).unwrap_err().to_string();
+    assert!(message.contains("--hub-apiserver-url") && message.contains("ClusterImporter"), "{message}");
 }
 
 #[test]
-fn values_are_checked_though_they_have_no_effect() {
+fn values_of_flags_without_effect_are_validated() {
     let parse = |argument| complete(Cli::command()).try_get_matches_from(["ocm", "hub", argument]);
     assert!(parse("--kube-api-qps=fast").unwrap_err().to_string().contains("is not a number"));
     assert!(parse("--log-flush-frequency=5").unwrap_err().to_string().contains("1h30m"));
@@ -75,7 +75,7 @@ fn values_are_checked_though_they_have_no_effect() {
 }
 
 #[test]
-fn the_last_one_counts_of_flags_that_are_given_twice_and_lists_grow() {
+fn the_last_value_of_a_flag_counts_and_lists_collect_all() {
     let matches = complete(Cli::command());
     let arguments =
         ["ocm", "hub", "--namespace=a", "--feature-gates=A=true", "--namespace=b", "--feature-gates=B=true"];

@@ -1,10 +1,10 @@
-//! Values of flags as Go's flags take them.
+//! Values of flags, parsed as in Go.
 
 use std::time::Duration;
 
 use clap::Arg;
 
-/// What a flag takes.
+/// The type of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -21,7 +21,7 @@ impl Kind {
         self == Self::List
     }
 
-    /// Values stay texts, and are checked.
+    /// The values are kept as text, and validated.
     pub(super) fn shape(self, arg: Arg) -> Arg {
         match self {
             Self::Text => arg.value_name("TEXT"),
@@ -49,7 +49,7 @@ fn is<T: std::str::FromStr>(text: &str, what: &str) -> Result<(), String> {
     text.parse::<T>().map(|_| ()).map_err(|_| format!("{text:?} is not {what}"))
 }
 
-/// A switch as Go's flags take it: `--switch`, `--switch=true`, `--switch=f`.
+/// A Boolean as in Go: `--switch`, `--switch=true`, `--switch=f`.
 pub(crate) fn flag(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -58,7 +58,7 @@ pub(crate) fn flag(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Durations as Go's flags take them: 10s, 1m, 1h30m, 1.5h, 500ms, 0.
+/// Durations as in Go: 10s, 1m, 1h30m, 1.5h, 500ms, 0.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let fault = || format!("{text:?} is not a duration such as 10s, 1m or 1h30m");
     let positive = text.strip_prefix('+').unwrap_or(text);
@@ -73,7 +73,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if rest.is_empty() && !positive.is_empty() { Ok(sum) } else { Err(fault()) }
 }
 
-/// Nanoseconds in each unit. Longer names first, so that none is taken for the beginning of another.
+/// Nanoseconds in each unit. Longer names come first, since some begin with a shorter one.
 const UNITS: [(&str, f64); 8] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 

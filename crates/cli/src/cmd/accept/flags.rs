@@ -14,11 +14,11 @@ pub(crate) struct AcceptArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(crate) wait: bool,
-    /// Approve the requests of all agents that ask to be a cluster, even if they are several
+    /// Approve the requests of all agents of a cluster, even if there are several
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     skip_approve_check: bool,
-    /// Approve the requests of these agents only, named as in the common name of their request
+    /// Approve only the requests of these agents, named by the common names in their requests
     #[arg(long, value_name = "COMMON_NAME,...", value_delimiter = ',')]
     requesters: Vec<String>,
 }

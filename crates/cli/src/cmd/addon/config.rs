@@ -131,8 +131,8 @@ mod tests {
             ("apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "document 1: the ConfigMap has no metadata.name"),
             ("- a", "document 1"),
         ] {
-            let said = parse(text).unwrap_err();
-            assert!(said.contains(problem), "{text}: {said}");
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
         }
     }
 }

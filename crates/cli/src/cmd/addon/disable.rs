@@ -15,7 +15,7 @@ use crate::{
 /// Flags of `addon disable`.
 #[derive(Args, Debug)]
 pub(crate) struct DisableArgs {
-    /// The add-ons to remove
+    /// Names of the add-ons to remove
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
     names: Vec<String>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use crate::{
 /// Flags of `addon enable`.
 #[derive(Args, Debug)]
 pub(crate) struct EnableArgs {
-    /// The add-ons to install
+    /// Names of the add-ons to install
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
     names: Vec<String>,
     #[command(flatten)]
@@ -33,10 +33,10 @@ pub(crate) struct EnableArgs {
     /// an existing add-on]
     #[arg(short, long, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
-    /// Annotations to add to those of the add-ons
+    /// Annotations to set on the add-ons; others are kept
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
     annotate: Vec<(String, String)>,
-    /// Labels to add to those of the add-ons
+    /// Labels to set on the add-ons; others are kept
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = key_value)]
     labels: Vec<(String, String)>,
     /// File with configurations of the add-ons, as YAML documents: they are applied first, and every add-on refers to them

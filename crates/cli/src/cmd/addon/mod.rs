@@ -20,7 +20,7 @@ use crate::{
 pub(crate) enum AddonCommand {
     /// Install add-ons on managed clusters
     Enable(enable::EnableArgs),
-    /// Remove add-ons from managed clusters
+    /// Remove add-ons from managed clusters: from all of them, or only from those that flags name
     Disable(disable::DisableArgs),
 }
 

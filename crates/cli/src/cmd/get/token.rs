@@ -21,8 +21,8 @@ const BOOTSTRAP_TOKEN_SECRET: &str = "bootstrap-token-ocmhub";
 /// Flags of `get token`.
 #[derive(Args, Debug)]
 pub(crate) struct TokenArgs {
-    /// Show the Kubernetes bootstrap token in secret kube-system/bootstrap-token-ocmhub, instead of asking for a token of
-    /// service account open-cluster-management/agent-registration-bootstrap, which is valid for one hour
+    /// Show the Kubernetes bootstrap token in secret kube-system/bootstrap-token-ocmhub, instead of a new token of service
+    /// account open-cluster-management/agent-registration-bootstrap, which is valid for one hour
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     use_bootstrap_token: bool,
