@@ -72,7 +72,7 @@ mkdir -p "$folder"
 for binary in "${missing[@]}"; do
   started=$SECONDS
   echo "testenv: building $binary into $folder" >&2
-  # Written beside its place and renamed, so that an interrupted build leaves nothing half done.
+  # Written under another name and renamed, so that an interrupted build leaves no incomplete file.
   if [ "$binary" = etcd ]; then
     (cd "$here/etcd" && go build -trimpath -ldflags "-s -w" -o "$folder/.$binary.$$" go.etcd.io/etcd/server/v3)
   else

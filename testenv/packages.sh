@@ -44,7 +44,7 @@ if ! command -v apt-get >/dev/null; then
 fi
 if [ "$(id -u)" != 0 ]; then
   echo "error: only root can install it" >&2
-  echo "hint: run \`sudo $0\`, or ask whoever runs this machine for:" >&2
+  echo "hint: run \`sudo $0\`, or ask the administrator of this machine to run:" >&2
   echo "      apt-get install --no-install-recommends --no-remove ${packages[*]}" >&2
   exit 1
 fi

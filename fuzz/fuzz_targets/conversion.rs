@@ -1,4 +1,4 @@
-//! ConversionReviews, as an API server, or whoever reaches the webhook, may send them.
+//! ConversionReviews from an API server, or from any client that reaches the webhook.
 #![no_main]
 
 use kube::core::conversion::ConversionReview;

@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(without_nulls(patched), without_nulls(new));
 });
 
-/// What stands in a list is replaced whole, nulls included.
+/// A list is replaced as a whole, nulls included.
 fn without_nulls(value: Value) -> Value {
     let Value::Object(fields) = value else { return value };
     let there = fields.into_iter().filter(|(_, value)| !value.is_null());

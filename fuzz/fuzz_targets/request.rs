@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(subject) = ocm_runtime::pki::parse_request(data) {
-        // Whoever is taken for an agent must be one and nothing else.
+        // What is read as the identity of an agent must be one, and nothing else.
         let agent = ocm_api::identities::agent_of("c1", &subject.common_name, &subject.organizations);
         if agent.is_ok() {
             assert!(subject.organizations.iter().all(|group| group.starts_with("system:open-cluster-management:")));

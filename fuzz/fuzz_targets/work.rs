@@ -30,7 +30,7 @@ fn check_objects(manifests: &[Manifest]) {
         assert_eq!(object.metadata.name.as_ref(), Some(&meta.name));
         assert_eq!(object.metadata.uid, None);
         let manifest = &manifests[usize::try_from(meta.ordinal).expect("a manifest has a place")];
-        // Another object may stand where this one is to be.
+        // Another object may have its name.
         for present in [Some(object.clone()), before.replace(object)].into_iter().flatten() {
             let Some(written) = updated(&present, manifest) else { continue };
             assert_eq!(updated(&written, manifest), None, "{written:?}");

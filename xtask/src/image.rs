@@ -27,7 +27,7 @@ pub(crate) fn write(options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Beside its place first, so that an interrupted run leaves no half an archive.
+/// Written under another name and renamed, so that an interrupted run leaves no incomplete archive.
 fn save(image: &Image, output: &Path) -> Result<()> {
     if let Some(folder) = output.parent() {
         fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;

@@ -11,7 +11,7 @@ struct Rule {
     package: &'static str,
     /// Internal crates it may use.
     allowed: &'static [&'static str],
-    /// Internal crates its tests may use beside those.
+    /// Further internal crates that its tests may use.
     tests: &'static [&'static str],
     /// External crates it must not use, not even in tests.
     banned: &'static [&'static str],
@@ -95,7 +95,7 @@ const RULES: &[Rule] = &[
         allowed: &["ocm-runtime", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
-        why: "it is for other people's add-ons, which run beside any hub and any agent",
+        why: "it is for other people's add-ons, which run with any hub and any agent",
     },
     Rule {
         package: "helloworld",
@@ -178,7 +178,7 @@ fn violations(package: &Value, packages: &[Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let Some(rule) = RULES.iter().find(|rule| rule.package == name) else {
         return vec![format!(
-            "{name}: no rule in xtask/tests/architecture.rs; say there what it may depend on, and why"
+            "{name}: no rule in xtask/tests/architecture.rs; add one with what it may depend on, and why"
         )];
     };
     let dependencies = package["dependencies"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! What the profiles of the workspace may not say.
+//! Settings that the profiles of the workspace must not have.
 
 const MANIFEST: &str = include_str!("../../Cargo.toml");
 

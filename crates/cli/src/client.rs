@@ -21,7 +21,7 @@ use crate::{
 /// The field manager of what commands write, and their user agent.
 pub(crate) const USER_AGENT: &str = concat!("clusteradm/", env!("CARGO_PKG_VERSION"));
 
-/// A client, and where it came from for messages.
+/// A client, and its origin for messages.
 pub(crate) struct Connection {
     /// The client.
     pub(crate) client: Client,
@@ -79,7 +79,7 @@ fn unusable(origin: &Origin, contexts: &[String], error: &KubeconfigError) -> Fa
 }
 
 impl Connection {
-    /// Says why a request failed. `doing` completes "failed to".
+    /// Explains why a request failed. `doing` completes "failed to".
     pub(crate) fn explain(&self, doing: &str, error: &kube::Error) -> Failure {
         let Self { server, credentials, .. } = self;
         let problem = self.problem(error);
@@ -110,7 +110,7 @@ impl Connection {
         problem.hint(&client::without_password(&self.config.cluster_url), self.in_pod)
     }
 
-    /// When the credentials expire, if they say so.
+    /// When the credentials expire, if they contain that.
     pub(crate) fn expiry(&self) -> Option<Timestamp> {
         client::expiry(&self.config.auth_info)
     }
@@ -137,10 +137,10 @@ fn is_about_the_network(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
 }
 
-/// How often a write that conflicts with another one is tried again at once.
+/// How often a write is retried at once after a conflict.
 pub(crate) const CONFLICTS: usize = 10;
 
-/// Has the API server refuse a patch with a conflict if the object was changed or replaced after it was read.
+/// Makes the API server refuse a patch with a conflict if the object was changed or replaced after it was read.
 pub(crate) fn unchanged(metadata: &ObjectMeta) -> Value {
     json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version })
 }
@@ -166,7 +166,7 @@ impl Failed {
         }
     }
 
-    /// The failure, for those who do not try again.
+    /// The failure, for callers that do not retry.
     pub(crate) fn into_failure(self) -> Failure {
         match self {
             Self::Conflict(failure) | Self::ForNow(failure) | Self::ForGood(failure) => failure,

@@ -36,7 +36,7 @@ impl Failure {
         self.0.first()?.hint.as_deref()
     }
 
-    /// Success if there are none, else all of them in one.
+    /// `Ok` if there are none, else one failure with all of them.
     pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let problems: Vec<_> = failures.into_iter().flat_map(|failure| failure.0).collect();
         if problems.is_empty() { Ok(()) } else { Err(Self(problems)) }

@@ -14,7 +14,7 @@ pub(crate) async fn connect(context: &Context) -> Result<Connection, Failure> {
     try_to_connect(context).await.map_err(Failed::into_failure)
 }
 
-/// Like [`connect`], for those who try again if that may help.
+/// Like [`connect`], for callers that retry.
 pub(crate) async fn try_to_connect(context: &Context) -> Result<Connection, Failed> {
     let connection = client::connect(context)?;
     if serves_managed_clusters(&connection).await? {

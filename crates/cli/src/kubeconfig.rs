@@ -45,7 +45,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Finds the kubeconfig to use, given those flags that matter.
+/// Finds the kubeconfig to use, given the flags for it.
 pub(crate) fn find(file: Option<&Path>, context: Option<&str>, environment: &Environment) -> Result<Found, Failure> {
     if let Some(file) = file {
         let kubeconfig = kubeconfig::read(file).map_err(|error| unreadable(&error))?;

@@ -36,7 +36,7 @@ pub use crate::{
 };
 pub use ocm_runtime::client::Proxies;
 
-/// Exit code of a command that did what it was asked to do.
+/// Exit code of success.
 pub const SUCCESS: u8 = 0;
 
 /// Exit code of every failure.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, bail};
 
-/// The folders in which etcd, kube-apiserver, kubectl and so on are looked for.
+/// The folders that are searched for etcd, kube-apiserver, kubectl and so on.
 #[derive(Clone, Debug)]
 pub struct Assets {
     folders: Vec<PathBuf>,
@@ -15,7 +15,7 @@ pub struct Assets {
 impl Assets {
     /// `$KUBEBUILDER_ASSETS` first, then the folder that `make testenv` fills.
     ///
-    /// Found out once per process.
+    /// Looked up once per process.
     pub fn discover() -> Result<Self> {
         static FOUND: OnceLock<std::result::Result<Assets, String>> = OnceLock::new();
         FOUND.get_or_init(|| discover().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
@@ -42,7 +42,7 @@ impl Assets {
     }
 }
 
-/// What builds a binary: those that only a node needs have a target of their own.
+/// The make target that builds a binary: those that only a node needs have a target of their own.
 fn target(binary: &str) -> &'static str {
     match binary {
         "kubelet" | "kube-proxy" | "kube-scheduler" => "make testenv-node",

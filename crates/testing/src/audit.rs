@@ -1,4 +1,4 @@
-//! What was written to a control plane, and by whom.
+//! The audit log: what was written to a control plane, and by whom.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::ControlPlane;
 
 /// The audit log of a kube-apiserver that was started with [`audit`](crate::ControlPlaneBuilder::audit): every request that
-/// may write, in the order of their answers.
+/// may write, in the order of the responses.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -24,27 +24,27 @@ pub struct AuditLog {
 pub struct Write {
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// Who asked.
+    /// The user.
     pub user: String,
-    /// What of, with the subresource after a slash, such as `managedclusters/status`.
+    /// The resource, with its subresource after a slash, such as `managedclusters/status`.
     pub resource: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Empty when the server made the name.
+    /// Empty if the server generated the name.
     pub name: String,
-    /// The answer's HTTP status.
+    /// The HTTP status of the response.
     pub code: u16,
 }
 
 impl AuditLog {
     /// # Errors
-    /// When the control plane keeps none.
+    /// If the control plane keeps none.
     pub fn of(plane: &ControlPlane) -> Result<Self> {
         let path = plane.audit_log().context("this control plane keeps no audit log: start it with audit(true)")?;
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Where the log ends now.
+    /// The current end of the log.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -54,7 +54,7 @@ impl AuditLog {
         Ok(log.len())
     }
 
-    /// Everything from the beginning.
+    /// All entries.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -62,7 +62,7 @@ impl AuditLog {
         self.since(0)
     }
 
-    /// What came after a [`position`](Self::position).
+    /// The entries after a [`position`](Self::position).
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -71,7 +71,7 @@ impl AuditLog {
         file.seek(SeekFrom::Start(position))?;
         let mut writes = Vec::new();
         for line in BufReader::new(file).lines() {
-            // The last line may be half there.
+            // The last line may be incomplete.
             writes.extend(serde_json::from_str::<Event>(&line?).map(Write::from));
         }
         Ok(writes)
@@ -79,20 +79,20 @@ impl AuditLog {
 }
 
 impl Write {
-    /// Whether the server did it.
+    /// Whether it succeeded.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.code < 300
     }
 
-    /// Whether it renews, takes or gives up a lease that was there.
+    /// Whether it renews, acquires or releases an existing lease.
     #[must_use]
     pub fn is_lease_update(&self) -> bool {
         self.resource == "leases" && (self.verb == "update" || self.verb == "patch")
     }
 }
 
-/// `verb resource`, which is what writes are counted by.
+/// `verb resource`, by which writes are counted.
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)

@@ -1,8 +1,8 @@
-//! Folders for control planes and logs, none of which stays behind.
+//! Folders for control planes and logs, which are always removed.
 //!
 //! `$TMPDIR/ocm-testing-<uid>/<pid>/<name>-<n>`. Each process locks a file in its folder as long as
-//! it lives, so the next one can tell what a dead one left (a killed process, or statics, which are
-//! never dropped) and removes it, also when process ids mean something else here (containers).
+//! it runs, so the next one recognizes the folders of ended ones (killed processes, or statics, which are
+//! never dropped) and removes them, also where process ids are others (containers).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -33,12 +33,12 @@ impl TempDir {
         Ok(Self { path, keep: AtomicBool::new(false) })
     }
 
-    /// Where the folder is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves the folder where it is, for good: later runs do not remove it either.
+    /// Keeps the folder: later runs do not remove it either.
     pub fn keep(&self) -> Result<()> {
         self.keep.store(true, Ordering::Relaxed);
         fs::write(self.path.join(KEEP), "")
@@ -121,7 +121,7 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// What cannot be removed is left for the next run; it is no reason to fail this one.
+/// A folder that cannot be removed is left for the next run.
 fn remove_dead_runs(root: &Path) {
     for run in folders_in(root) {
         let Ok(lock) = File::options().write(true).open(run.join(LOCK)) else {

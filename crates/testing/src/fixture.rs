@@ -22,7 +22,7 @@ use crate::ControlPlane;
 /// What the tests of a binary share. All three keep an audit log.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixture {
-    /// The cluster that manages.
+    /// The hub.
     pub hub: &'static ControlPlane,
     /// A managed cluster.
     pub managed1: &'static ControlPlane,
@@ -45,7 +45,7 @@ static MANAGED2: Shared = Shared::new("managed2");
 ///
 /// # Panics
 ///
-/// When a control plane cannot be started: no test can do anything then, and each says why.
+/// If a control plane cannot be started: every test fails then, with the cause.
 pub fn get() -> Fixture {
     thread::scope(|scope| {
         scope.spawn(|| HUB.started());
@@ -64,7 +64,7 @@ pub fn hub() -> &'static ControlPlane {
     HUB.get()
 }
 
-/// The runtime of the fixture, which lives as long as the process: for a hub or an agent in this
+/// The runtime of the fixture, which ends with the process: for a hub or an agent in this
 /// process that several tests share (each test has a runtime of its own, and it ends with the test).
 ///
 /// # Panics
@@ -108,7 +108,7 @@ fn new_runtime() -> Result<Runtime> {
     runtime.context("failed to make the runtime of the fixture")
 }
 
-#[expect(clippy::panic, reason = "a test binary without its control planes can only say why")]
+#[expect(clippy::panic, reason = "a test binary without its control planes can only report the cause")]
 fn give_up(error: &str) -> ! {
     panic!("the shared control planes are not there: {error}")
 }

@@ -15,7 +15,7 @@ use kube::{Client, Config};
 
 use crate::pki::Pair;
 
-/// A client for what a kubeconfig names, for the Tokio runtime that this is called on.
+/// A client for the current context of a kubeconfig, for the Tokio runtime that this is called on.
 pub async fn client_for(kubeconfig: &Kubeconfig) -> Result<Client> {
     let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default())
         .await
@@ -32,11 +32,11 @@ pub fn write_kubeconfig(kubeconfig: &Kubeconfig, path: impl AsRef<Path>) -> Resu
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_added_extension("new");
-    let _ = fs::remove_file(&beside);
-    let file = File::options().create_new(true).write(true).mode(0o600).open(&beside);
+    let temporary = path.with_added_extension("new");
+    let _ = fs::remove_file(&temporary);
+    let file = File::options().create_new(true).write(true).mode(0o600).open(&temporary);
     file.and_then(|mut file| file.write_all(text.as_bytes()))?;
-    fs::rename(&beside, path)
+    fs::rename(&temporary, path)
 }
 
 /// A kubeconfig with one cluster, one user and one context, which is the current one.

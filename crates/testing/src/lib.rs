@@ -1,7 +1,7 @@
 //! Real control planes on one machine, for tests, the demo and benchmarks.
 //!
 //! A [`ControlPlane`] is etcd, kube-apiserver and kube-controller-manager on free loopback ports,
-//! in a folder of its own, gone when the value is dropped or the process ends in any way:
+//! in a folder of its own; all ends when the value is dropped or the process ends in any way:
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -16,12 +16,11 @@
 //! ```
 //!
 //! Integration tests share one hub and two managed clusters per test binary through [`fixture`],
-//! wait with [`eventually`] and nothing else, and keep out of each other's way with [`unique`]
-//! names. The binaries come from `make testenv` or `KUBEBUILDER_ASSETS` (see [`Assets`]).
+//! wait only with [`eventually`], and avoid each other's objects with [`unique`] names. The binaries come from `make testenv` or `KUBEBUILDER_ASSETS` (see [`Assets`]).
 //!
 //! A [`node::Node`] adds a machine that runs pods.
 //!
-//! [`scenario`] is what the stories of `ocm-demo`, `ocm-test-node` and `ocm-interop` are made of.
+//! [`scenario`] is what `ocm-demo`, `ocm-test-node` and `ocm-interop` have in common.
 //!
 //! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
 //!

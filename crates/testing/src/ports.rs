@@ -1,4 +1,4 @@
-//! Free loopback ports that stay ours while a server is down.
+//! Free loopback ports that stay reserved while a server is down.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
@@ -61,7 +61,7 @@ impl Port {
 fn first_ephemeral() -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
-    // A machine that gives all ports to clients leaves no better choice than the usual range.
+    // On a machine that gives all ports to clients, the usual range is used.
     first.filter(|first| *first > FIRST + 1000).unwrap_or(32_768)
 }
 

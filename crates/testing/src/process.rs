@@ -1,4 +1,4 @@
-//! Processes with a log file each, which end with this one.
+//! Child processes with a log file each, which end with this process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ pub struct Process {
     log_start: usize,
 }
 
-/// What to start, made by [`Process::build`].
+/// A program to start, made by [`Process::build`].
 #[derive(Debug)]
 pub struct ProcessBuilder {
     name: String,
@@ -59,7 +59,7 @@ impl ProcessBuilder {
         self
     }
 
-    /// Takes an inherited environment variable away.
+    /// Removes an inherited environment variable.
     #[must_use]
     pub fn without_env(mut self, name: impl AsRef<OsStr>) -> Self {
         self.command.env_remove(name);
@@ -119,7 +119,7 @@ impl Process {
         self.pid
     }
 
-    /// The name given at the start.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -147,7 +147,7 @@ impl Process {
     pub async fn wait_for_log(&self, pattern: &str) -> Result<String> {
         let what = format!("{} logs {pattern:?}", self.name);
         let look = || async {
-            // Asked before reading, so that the last words of a process that just ended are read.
+            // Checked before reading, so that the last lines of a process that has just ended are read.
             let ended = self.try_wait()?;
             let log = self.log()?;
             let line = log.lines().find(|line| line.contains(pattern)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Starting children that cannot outlive this process.
+//! Starts child processes that end with this process, in whatever way it ends.
 //!
 //! The kernel's parent-death signal does it, also when this process is killed. Three traps:
 //!
@@ -25,14 +25,14 @@ struct Request {
     reply: SyncSender<io::Result<Child>>,
 }
 
-/// A command that runs `program` bound to the life of this process; arguments may be added.
+/// A command for a `program` that ends with this process; arguments may be added.
 pub(crate) fn bound_command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", "sh", "-c", GUARD]).arg(std::process::id().to_string()).arg(program);
     command
 }
 
-/// Starts a command made by [`bound_command`] from the thread that lives as long as the process.
+/// Starts a command of [`bound_command`] from the thread that ends with the process.
 pub(crate) fn spawn(command: Command) -> Result<Child> {
     let (reply, answer) = sync_channel(1);
     spawner()?.send(Request { command, reply }).map_err(|_| anyhow!("the thread that starts processes has ended"))?;

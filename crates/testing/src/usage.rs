@@ -1,4 +1,4 @@
-//! What a process uses, as the kernel counts it.
+//! The resource usage of a process, as counted by the kernel.
 
 use std::fs;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Memory of a process in kB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// All that is in RAM, the mapped part of the binary included.
+    /// All that is in RAM, including the mapped part of the binary.
     pub resident_kb: u64,
     /// The part that belongs to no file: heap and stacks.
     pub anonymous_kb: u64,
 }
 
 impl Memory {
-    /// What this process uses now.
+    /// The current usage of this process.
     pub fn own() -> Result<Self> {
         memory(std::process::id())
     }

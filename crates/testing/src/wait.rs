@@ -1,4 +1,4 @@
-//! The only way tests wait.
+//! Waits for a condition. Tests wait in no other way.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long anything may take before waiting gives up: 60 s, or `OCM_TESTING_TIMEOUT` seconds.
+/// The default timeout of [`eventually`]: 60 s, or `OCM_TESTING_TIMEOUT` seconds.
 pub fn timeout() -> Duration {
     let seconds = std::env::var("OCM_TESTING_TIMEOUT").ok().and_then(|value| value.parse().ok());
     Duration::from_secs(seconds.unwrap_or(60))
@@ -19,9 +19,9 @@ pub fn timeout() -> Duration {
 /// The result of one check: the value waited for, or a description of the current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T> {
-    /// It is as it should be.
+    /// The condition is met.
     Settled(T),
-    /// Not yet, and this is what was seen; [`eventually`] shows the last one when it gives up.
+    /// Not yet. The text describes the current state; [`eventually`] shows the last one when it times out.
     NotYet(String),
 }
 
@@ -70,10 +70,9 @@ impl<P: Probe, E: Display> Probe for std::result::Result<P, E> {
     }
 }
 
-/// Calls `probe` again and again until `probe` is settled, and fails with `what` and what was seen last
-/// when that takes longer than [`timeout`].
+/// Calls `probe` repeatedly until it is settled. After [`timeout`] it fails with `what` and the last state.
 ///
-/// `what` says what should become true: `eventually("the cluster is accepted", || async { .. })`.
+/// `what` names the condition: `eventually("the cluster is accepted", || async { .. })`.
 pub async fn eventually<F, Fut, P>(what: &str, probe: F) -> Result<P::Value>
 where
     F: FnMut() -> Fut,
@@ -83,7 +82,7 @@ where
     eventually_within(timeout(), what, probe).await
 }
 
-/// Like [`eventually`], for what takes its time: gives up after `limit`.
+/// Like [`eventually`], with another timeout.
 ///
 /// # Errors
 /// As [`eventually`].

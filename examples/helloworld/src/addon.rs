@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub(crate) const NAME: &str = "helloworld";
 /// The agent's name: of its Deployment, and in its certificate.
 const AGENT: &str = "helloworld-agent";
-/// The agent's service account on the managed cluster, and the Role that says what it may do there.
+/// The agent's service account on the managed cluster, and the Role with its rights there.
 const ACCOUNT: &str = "helloworld-agent-sa";
 /// Role of the agent in its cluster's namespace on the hub.
 const HUB_ROLE: &str = "open-cluster-management:helloworld:agent";

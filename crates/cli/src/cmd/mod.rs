@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
 };
 
-/// What every command is given.
+/// The input of every command.
 pub(crate) struct Context {
     /// The global flags.
     pub(crate) global: GlobalArgs,
@@ -41,7 +41,7 @@ impl Context {
         self.environment.console.warn(warning);
     }
 
-    /// Says on stderr that nothing is changed, if `--dry-run` is set.
+    /// Prints to stderr that nothing is changed, if `--dry-run` is set.
     pub(crate) fn announce_dry_run(&self, command: &str) {
         if self.global.dry_run {
             self.note(&format!("{} {command} is running in dry-run mode", self.header));
@@ -52,7 +52,7 @@ impl Context {
 /// Runs the command, for `--timeout` at most.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), Failure> {
     let limit = context.global.timeout();
-    // A command that waits ends by itself, and says what it has waited for.
+    // A command that waits ends by itself, and reports what it has waited for.
     let grace = if command.waits() { Duration::from_secs(5) } else { Duration::ZERO };
     tokio::time::timeout(limit + grace, start(command, context)).await.unwrap_or_else(|_| Err(no_answer(limit)))
 }

@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes a file that only its owner may read. A file that exists is replaced by a new one, so that neither its mode nor
-/// a reader who has it open counts; at the end of a symbolic link it is the file that the link points to. A device or a
-/// pipe, such as `/dev/stdout`, is written to as it is.
+/// Writes a file that only its owner may read. An existing file is replaced by a new one, so that its mode does not apply and
+/// processes that have it open do not read the new content; a symbolic link is followed. A device or a pipe, such as
+/// `/dev/stdout`, is written to directly.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let target = match fs::metadata(path) {
         Ok(found) if is_stream(&found) => return File::options().write(true).open(path)?.write_all(text.as_bytes()),

@@ -64,7 +64,7 @@ async fn two_agents_for_one_cluster_are_refused_until_the_user_names_one() -> Re
     let (a, b) = (request_certificate(&agent, &cluster, "a").await?, request_certificate(&agent, &cluster, "b").await?);
     let user = identities::cluster_user(&cluster, "b");
 
-    // Even with --wait, since time does not help.
+    // Even with --wait, since waiting does not help.
     let refused = run(hub, &["accept", "--clusters", &cluster, "--wait"])?;
     refused.assert_failed_with(&[&a, &b, &user, "--requesters"]);
     assert!(!is_accepted(hub, &cluster).await?);

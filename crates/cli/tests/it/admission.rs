@@ -77,7 +77,7 @@ async fn edit_is_refused(client: &Client, name: &str, edit: &Value) -> Result<St
     is_refused("the edit is refused", || clusters.patch(name, &dry, &edit)).await
 }
 
-/// Edits a cluster. New roles take a moment to count.
+/// Edits a cluster. New roles take a moment to have an effect.
 async fn edit(client: &Client, name: &str, edit: &Value) -> Result<ManagedCluster> {
     let clusters = Api::<ManagedCluster>::all(client.clone());
     let edit = Patch::Merge(edit);
@@ -248,7 +248,7 @@ async fn what_was_wrong_before_the_policies_can_still_be_edited_and_deleted() ->
     Ok(())
 }
 
-/// Kubernetes checks expressions against the schema of what they are about, and only warns.
+/// Kubernetes checks expressions against the schema of their objects, and only warns.
 #[tokio::test]
 async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force() -> Result<()> {
     let hub = hub().await?;

@@ -126,7 +126,7 @@ async fn the_hubs_own_account_checks_its_own_rights_and_what_it_may_not_read_is_
     Ok(())
 }
 
-/// From a cluster with nothing to a hub, and back: each step is named as the next one to take.
+/// From an empty cluster to a hub, and back: each check names the next step.
 #[tokio::test]
 async fn what_a_hub_lacks_is_named_with_the_command_that_installs_it() -> Result<()> {
     let plane = ControlPlane::builder().name("bare").start().await?;
@@ -188,7 +188,7 @@ async fn remove_rule(plane: &ControlPlane, resource: &str) -> Result<()> {
     Ok(())
 }
 
-/// Dry runs and access reviews write nothing, and are all that is asked for besides reads.
+/// Except for reads, all requests are dry runs and access reviews, which write nothing.
 #[tokio::test]
 async fn nothing_is_written_without_the_flag_for_it() -> Result<()> {
     let (hub, folder, user) = (hub().await?, TempDir::new("check")?, unique("reader"));

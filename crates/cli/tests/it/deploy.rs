@@ -1,4 +1,4 @@
-//! The manifests in `deploy/` install, again and again, and grant what they are for.
+//! The manifests in `deploy/` can be applied repeatedly, and grant the rights that they are for.
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::hub::{hub, register, run};
 
-/// A client with nothing but a token.
+/// A client with only a token.
 async fn client_with(hub: &ControlPlane, token: &str) -> Result<Client> {
     let mut kubeconfig = hub.admin_config();
     let user = json!({ "token": token });

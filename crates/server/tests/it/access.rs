@@ -1,4 +1,4 @@
-//! What an accepted agent may do on the hub, and what not.
+//! The rights of an accepted agent on the hub.
 
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,

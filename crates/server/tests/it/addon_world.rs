@@ -1,4 +1,4 @@
-//! Add-ons of a test's cluster. The tests play their managers; nobody plays their agents.
+//! Add-ons of a test's cluster. The tests act as their managers; their agents do not run.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Secret;
@@ -41,14 +41,14 @@ impl World {
         Ok(())
     }
 
-    /// Approves what is asked for until an add-on has its secret, and says that it has.
+    /// Approves certificate requests until an add-on has its secret and reports it.
     pub(crate) async fn addon_is_served(&self, cluster: &str, name: &str, namespace: &str) -> Result<()> {
-        eventually(&format!("add-on {name} has its secret, and its condition says so"), || async {
+        eventually(&format!("add-on {name} has its secret, and its condition is True"), || async {
             self.approve_all(cluster).await?;
             let secret = self.addon_secret(namespace, name).await?.is_some();
             let status = self.addons(cluster).get(name).await?.status.unwrap_or_default();
-            let said = is_true(&status.conditions, conditions::cluster::CERTIFICATE_ROTATED);
-            anyhow::Ok(if secret && said {
+            let is_reported = is_true(&status.conditions, conditions::cluster::CERTIFICATE_ROTATED);
+            anyhow::Ok(if secret && is_reported {
                 Seen::Settled(())
             } else {
                 Seen::NotYet(format!("{:?}", status.conditions))

@@ -1,4 +1,4 @@
-//! `ocm webhook` decides on admission: a real API server asks it.
+//! `ocm webhook` as the admission webhook of a real API server.
 
 use std::{path::Path, process::Command};
 
@@ -23,7 +23,7 @@ struct Stage {
     webhook: Webhook,
 }
 
-/// Whom the API server asks the webhook about, by their rights.
+/// Users of the API server, by their rights.
 const EDITOR: &str = "editor";
 const ACCEPTER: &str = "accepter";
 const JOINER: &str = "joiner";
@@ -149,7 +149,7 @@ fn binding(set: &str) -> Value {
         "metadata": {"name": set, "namespace": "default"}, "spec": {"clusterSet": set}})
 }
 
-/// That the API server refused, with these words.
+/// Fails unless the API server refused the request with these words.
 #[track_caller]
 fn assert_refused(outcome: Result<String>, words: &[&str]) {
     let error = outcome.map_or_else(|error| format!("{error:#}"), |done| format!("it is not refused: {done}"));
@@ -160,7 +160,7 @@ fn assert_refused(outcome: Result<String>, words: &[&str]) {
 
 /// One control plane for all: starting one takes longer than the rest.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_asks_about_clusters_and_bindings_and_refuses_changes_while_nobody_answers() -> Result<()> {
+async fn an_api_server_asks_about_clusters_and_bindings_and_refuses_changes_while_the_webhook_is_down() -> Result<()> {
     let mut stage = Stage::new().await?;
     clusters_are_completed_and_accepted_by_those_who_may(&stage).await?;
     times_of_taints_are_the_hubs(&stage).await?;

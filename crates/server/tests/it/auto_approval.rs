@@ -1,4 +1,4 @@
-//! `ocm hub` that accepts clusters by itself, as a process.
+//! A process of `ocm hub` that accepts clusters automatically.
 
 use anyhow::Result;
 use ocm_api::{
@@ -22,7 +22,7 @@ fn start_hub(dir: &TempDir, log: &str) -> Result<Process> {
     process.arg(format!("--auto-approved-csr-users={BOOTSTRAP_USER}")).start()
 }
 
-/// How many requests of the cluster are approved, of how many.
+/// The numbers of approved requests and of all requests of the cluster.
 async fn approved(world: &World, cluster: &str) -> Result<(usize, usize)> {
     let requests = world.requests(cluster).await?;
     let is_approved = |request: &&k8s_openapi::api::certificates::v1::CertificateSigningRequest| {

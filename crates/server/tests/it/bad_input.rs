@@ -1,4 +1,4 @@
-//! Works that cannot be applied: each says why where it stands, and the rest is applied all the same.
+//! Works with manifests that cannot be applied: the condition of each names the cause, and the others are applied.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -25,7 +25,7 @@ fn applied(work: &ManifestWork, index: usize) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_manifest_says_what_is_wrong_with_it_and_the_good_ones_are_applied() -> anyhow::Result<()> {
+async fn the_condition_of_each_bad_manifest_names_the_cause_and_the_good_ones_are_applied() -> anyhow::Result<()> {
     let world = world().await?;
     let mut agent = world.join().await?;
     let (cluster, work, good) = (&agent.cluster, unique("broken"), unique("good"));
@@ -61,14 +61,14 @@ async fn each_manifest_says_what_is_wrong_with_it_and_the_good_ones_are_applied(
         let (reason, message) = applied(&work, index);
         let wanted = if hint.is_empty() { reasons::manifest::APPLIED } else { reasons::manifest::APPLY_FAILED };
         assert_eq!(reason, wanted, "manifest {index}: {message}");
-        assert!(message.contains(hint), "manifest {index} does not say {hint:?}: {message}");
+        assert!(message.contains(hint), "the message of manifest {index} lacks {hint:?}: {message}");
     }
     let config_maps = Api::<ConfigMap>::namespaced(world.managed.clone(), "default");
     assert_eq!(config_maps.get(&good).await?.data.unwrap_or_default()["still"], "applied");
     agent.stop().await
 }
 
-/// Creates a work with this spec and one ConfigMap, and returns what its condition `Applied` says.
+/// Creates a work with this spec and one ConfigMap, and returns the message of its condition `Applied`.
 async fn refusal(spec: Value) -> anyhow::Result<String> {
     let world = world().await?;
     let mut agent = world.join().await?;
@@ -108,7 +108,7 @@ async fn another_strategy_is_refused_and_never_treated_as_update() -> anyhow::Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_work_says_what_to_do() -> anyhow::Result<()> {
+async fn the_condition_of_an_empty_work_names_what_to_do() -> anyhow::Result<()> {
     let message = refusal(json!({"workload": {}})).await?;
     assert!(message.contains("Add the objects to apply"), "{message}");
     Ok(())

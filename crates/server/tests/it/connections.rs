@@ -1,4 +1,4 @@
-//! One identity has one connection, however much it asks; new credentials take a new one and leave open watches alone.
+//! One identity uses one connection for all requests; renewed credentials open a new one, and open watches continue.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use ocm_testing::{ControlPlane, eventually, fixture, unique};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Stands before an API server and counts who comes.
+/// A TCP proxy in front of an API server that counts connections.
 async fn counting_proxy(plane: &'static ControlPlane) -> anyhow::Result<(Config, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

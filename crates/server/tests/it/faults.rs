@@ -1,5 +1,4 @@
-//! Things go wrong between the agent or the hub and its API servers: everything converges all the same, nothing is lost,
-//! and nothing is left behind.
+//! Faults between agent or hub and their API servers: everything converges, nothing is lost, and nothing is left behind.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::{
     world::{Agent, World, config_map, run_hub, world},
 };
 
-/// An agent whose ways to the hub and to its own cluster lead through servers that let things go wrong.
+/// An agent that reaches the hub and its own cluster through servers that inject faults.
 struct Troubled {
     world: World,
     agent: Agent,
@@ -46,7 +45,7 @@ impl Troubled {
         Ok(Self { world, agent, servers: [hub, managed] })
     }
 
-    /// Joins, and lives through creation, update and deletion of works and of an add-on.
+    /// Joins; then works and an add-on are created, updated and deleted.
     async fn live(mut self) -> anyhow::Result<()> {
         let cluster = self.agent.cluster.clone();
         self.world.admit(&cluster).await?;
@@ -103,34 +102,34 @@ async fn survives(faults: &[Fault]) -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conflicts_are_decided_again() -> anyhow::Result<()> {
+async fn conflicts_are_observed_and_planned_again() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::answer(409, "Conflict")).when(Asked::is_write).times(8)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_too_busy_is_asked_again() -> anyhow::Result<()> {
+async fn a_request_that_a_busy_server_rejects_is_retried() -> anyhow::Result<()> {
     let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
     survives(&[Fault::new(busy).times(8)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_fails_is_asked_again() -> anyhow::Result<()> {
+async fn a_request_that_fails_is_retried() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::answer(500, "InternalError")).times(12)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_whose_answer_is_lost_are_not_made_twice() -> anyhow::Result<()> {
+async fn a_write_whose_response_is_lost_has_its_effect_once() -> anyhow::Result<()> {
     let lost = Injection::LoseAnswer { code: 504, reason: "Timeout" };
     survives(&[Fault::new(lost).when(Asked::is_write).times(6)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_cut_are_opened_again() -> anyhow::Result<()> {
+async fn connections_that_are_closed_are_opened_again() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::Cut).times(10)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_are_torn_are_read_again() -> anyhow::Result<()> {
+async fn responses_that_are_truncated_are_read_again() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::CutAfter(150)).times(10)]).await
 }
 
@@ -144,7 +143,7 @@ async fn watches_may_repeat_and_delay_events() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_are_lost_with_their_watch_come_with_the_next() -> anyhow::Result<()> {
+async fn events_that_are_lost_with_their_watch_come_with_the_relist() -> anyhow::Result<()> {
     survives(&[
         Fault::new(Injection::LoseEvents(1)).when(Asked::is_watch).times(2),
         Fault::new(Injection::Expire).when(Asked::is_watch).times(2),
@@ -153,18 +152,18 @@ async fn events_that_are_lost_with_their_watch_come_with_the_next() -> anyhow::R
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_answer_a_read_is_asked_again() -> anyhow::Result<()> {
+async fn a_read_without_a_response_is_retried() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::Hang).when(Asked::is_read)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_in_the_middle_of_an_answer_is_asked_again() -> anyhow::Result<()> {
+async fn a_response_that_stops_in_the_middle_is_read_again() -> anyhow::Result<()> {
     survives(&[Fault::new(Injection::StallAfter(100)).when(Asked::is_read)]).await
 }
 
-/// Each time a hub starts anew, so that it meets the faults while it reads, and while it writes.
+/// For each fault a hub is started, so that the fault hits its first reads, and its writes.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_life_of_a_placement_survives_whatever_happens_between_the_hub_and_its_server() -> anyhow::Result<()> {
+async fn placements_are_scheduled_despite_every_fault_between_the_hub_and_its_server() -> anyhow::Result<()> {
     let world = World::without_hub().await?;
     let fleet = Fleet::new(&world).await?;
     let busy = Injection::Answer { code: 429, reason: "TooManyRequests", retry_after: Some(1) };
@@ -203,7 +202,7 @@ fn watching(injection: Injection) -> Fault {
     Fault::new(injection).when(Asked::is_watch)
 }
 
-/// A hub whose requests about placements and decisions go wrong looks after a placement from its creation to its end.
+/// A hub whose requests for placements and decisions fail reconciles a placement from its creation to its deletion.
 async fn placement_survives(world: &World, fleet: &Fleet, faults: Vec<Fault>) -> anyhow::Result<()> {
     let server = FaultyServer::start(world.hub_plane).await?;
     for fault in faults {

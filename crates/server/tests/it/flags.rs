@@ -1,4 +1,4 @@
-//! Command lines of OCM's commands, given to ours.
+//! Command lines of OCM's commands, passed to ours.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn defaults(of: &str) -> Vec<String> {
     of_command.map(|(_, flag)| format!("--{flag}")).collect()
 }
 
-/// What a command says that is given these flags and, after them, something that ends it.
+/// Exit code and stderr of a command with these flags. `end` comes last and makes it fail.
 fn outcome(ours: &str, flags: &[String], end: &str) -> Result<(Option<i32>, String)> {
     let output = Command::new(crate::program::ocm()).arg(ours).args(flags).arg(end).env_remove("RUST_LOG").output()?;
     Ok((output.status.code(), String::from_utf8(output.stderr)?))
@@ -45,27 +45,27 @@ fn every_flag_of_ocm_is_accepted_with_its_default() -> Result<()> {
     for (of, ours, end) in COMMANDS {
         let flags = defaults(of);
         assert!(flags.len() > 8, "{of} has flags: {flags:?}");
-        let (code, said) = outcome(ours, &flags, end)?;
-        assert_eq!(code, Some(1), "{of}: {said}");
+        let (code, output) = outcome(ours, &flags, end)?;
+        assert_eq!(code, Some(1), "{of}: {output}");
         assert!(
-            said.contains("failed to read /no/such") || said.contains("failed to read kubeconfig /no/such"),
-            "{of}: {said}"
+            output.contains("failed to read /no/such") || output.contains("failed to read kubeconfig /no/such"),
+            "{of}: {output}"
         );
     }
     Ok(())
 }
 
 #[test]
-fn a_flag_without_effect_says_so_once_and_why() -> Result<()> {
-    let (_, said) = outcome("hub", &["--kube-api-qps=5".to_owned(), "--kube-api-qps=6".to_owned()], MISSING)?;
-    let lines: Vec<_> = said.lines().filter(|line| line.contains("--kube-api-qps")).collect();
-    assert_eq!(lines.len(), 1, "{said}");
-    assert!(lines[0].contains("INFO") && lines[0].contains("not throttled"), "{said}");
+fn a_flag_without_effect_is_logged_once_with_the_reason() -> Result<()> {
+    let (_, output) = outcome("hub", &["--kube-api-qps=5".to_owned(), "--kube-api-qps=6".to_owned()], MISSING)?;
+    let lines: Vec<_> = output.lines().filter(|line| line.contains("--kube-api-qps")).collect();
+    assert_eq!(lines.len(), 1, "{output}");
+    assert!(lines[0].contains("INFO") && lines[0].contains("not throttled"), "{output}");
     Ok(())
 }
 
 #[test]
-fn what_is_not_built_is_refused_before_anything_is_connected_to() -> Result<()> {
+fn what_is_not_built_is_refused_before_any_connection() -> Result<()> {
     let refused = [
         ("hub", "--enabled-registration-drivers=grpc"),
         ("hub", "--work-driver=mqtt"),
@@ -77,26 +77,26 @@ fn what_is_not_built_is_refused_before_anything_is_connected_to() -> Result<()> 
         ("agent", "--hub-kubeconfig=/other/kubeconfig"),
     ];
     for (ours, flag) in refused {
-        let (code, said) = outcome(ours, &[flag.to_owned()], MISSING)?;
+        let (code, output) = outcome(ours, &[flag.to_owned()], MISSING)?;
         let (name, _) = flag.split_once('=').context("no value")?;
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains(&format!("error: {name}")) && !said.contains("/no/such"), "{flag}: {said}");
+        assert_eq!(code, Some(1), "{output}");
+        assert!(output.contains(&format!("error: {name}")) && !output.contains("/no/such"), "{flag}: {output}");
     }
     Ok(())
 }
 
 #[test]
 fn gates_that_are_not_built_are_reported_and_those_of_no_command_are_refused() -> Result<()> {
-    let (_, said) = outcome("agent", &["--feature-gates=RawFeedbackJsonString=true".to_owned()], MISSING)?;
-    assert!(said.contains("RawFeedbackJsonString") && said.contains("not built yet"), "{said}");
-    let (code, said) = outcome("webhook", &["--feature-gates=Nonsense=true".to_owned()], "--certdir=/no/such")?;
+    let (_, output) = outcome("agent", &["--feature-gates=RawFeedbackJsonString=true".to_owned()], MISSING)?;
+    assert!(output.contains("RawFeedbackJsonString") && output.contains("not built yet"), "{output}");
+    let (code, output) = outcome("webhook", &["--feature-gates=Nonsense=true".to_owned()], "--certdir=/no/such")?;
     assert_eq!(code, Some(1));
-    assert!(said.contains("unknown feature gate \"Nonsense\""), "{said}");
+    assert!(output.contains("unknown feature gate \"Nonsense\""), "{output}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_ends_well_when_a_file_changes_that_it_is_to_end_for() -> Result<()> {
+async fn a_process_exits_with_success_when_a_file_of_terminate_on_files_changes() -> Result<()> {
     let (folder, plane) = (TempDir::new("terminate")?, ocm_testing::fixture::get().managed2);
     let file = folder.path().join("file");
     let hub = Process::build("hub", crate::program::ocm(), folder.path().join("log"))

@@ -1,4 +1,4 @@
-//! Clusters without agents, and the life of a placement that chooses from them.
+//! Clusters without agents, and a placement that selects from them, from its creation to its deletion.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ impl Fleet {
         Api::namespaced(self.hub.clone(), &self.namespace)
     }
 
-    /// Waits until the hub has done what it does to the clusters and to the binding.
+    /// Waits until the hub has reconciled the clusters and the binding.
     pub(crate) async fn is_known(&self) -> Result<()> {
         let of_set = ListParams::default().labels(&format!("{}={}", labels::CLUSTER_SET, self.set));
         eventually("the clusters have their taints and finalizers, and the set is bound", || async {
@@ -94,7 +94,7 @@ impl Fleet {
         .await
     }
 
-    /// A placement is created, wants fewer clusters, and is deleted.
+    /// A placement is created, reduced to fewer clusters, and deleted.
     pub(crate) async fn life_of_a_placement(&self) -> Result<()> {
         let name = unique("placement");
         let spec = json!({
@@ -114,7 +114,7 @@ impl Fleet {
         self.is_without_decisions().await
     }
 
-    /// Waits until the decisions of a placement list these clusters, each those of one group, and its status agrees.
+    /// Waits until the decisions of a placement list these clusters, one decision per group, and its status agrees.
     async fn has_chosen(&self, placement: &str, groups: &[&[&String]]) -> Result<()> {
         let list = |(index, clusters): (usize, &&[&String])| {
             let clusters = clusters.iter().map(|&cluster| cluster.clone()).collect();
@@ -151,11 +151,11 @@ impl Fleet {
     }
 }
 
-/// Whether the status of a placement says of its decisions what they list, each being that of one group.
+/// Whether the status of a placement agrees with its decisions, of which each is a group.
 fn agrees(status: &PlacementStatus, lists: &Lists) -> bool {
-    let said = status.decision_groups.iter().map(|group| (group.decisions.clone(), group.clusters_count));
+    let reported = status.decision_groups.iter().map(|group| (group.decisions.clone(), group.clusters_count));
     let count = |clusters: &Vec<String>| i32::try_from(clusters.len()).unwrap_or(i32::MAX);
     let listed = lists.iter().map(|(decision, clusters)| (vec![decision.clone()], count(clusters)));
     let total: i32 = lists.values().map(count).sum();
-    said.eq(listed) && status.number_of_selected_clusters == total && is_true(&status.conditions, SATISFIED)
+    reported.eq(listed) && status.number_of_selected_clusters == total && is_true(&status.conditions, SATISFIED)
 }

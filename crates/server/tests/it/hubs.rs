@@ -1,4 +1,4 @@
-//! An agent with two hubs: it selects one, leaves it for the other one, and says why it can use neither.
+//! An agent with two hubs: it selects one, switches to the other, and reports why it can use neither.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -40,11 +40,11 @@ async fn second_hub(first: &World) -> Result<World> {
     World::of(plane, first.managed_plane).await
 }
 
-/// An agent that selects its hub, and the ways to two hubs.
+/// An agent that selects its hub, and proxies to two hubs.
 struct Selecting {
     first: World,
     second: World,
-    /// The ways to the hubs, which let things go wrong.
+    /// The proxies to the hubs, which inject faults.
     ways: [FaultyServer; 2],
     cluster: String,
     namespace: String,
@@ -112,13 +112,13 @@ impl Selecting {
         task.await?
     }
 
-    /// What the readiness of the agent waits for.
+    /// Why the agent is not ready.
     fn awaited(&self) -> String {
         self.running.as_ref().map(|(context, _)| context.health().awaited().join("\n")).unwrap_or_default()
     }
 
     async fn waits_because_of(&self, causes: &[&str]) -> Result<()> {
-        eventually("the agent says why it can use no hub", || async {
+        eventually("the agent reports why it can use no hub", || async {
             let awaited = self.awaited();
             let missing: Vec<_> = causes.iter().filter(|cause| !awaited.contains(**cause)).collect();
             if missing.is_empty() { Seen::Settled(()) } else { Seen::NotYet(format!("{missing:?} not in {awaited}")) }
@@ -154,7 +154,7 @@ async fn deny(world: &World, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// The way leads nowhere from now on.
+/// Makes the proxy refuse all connections from now on.
 fn cut_off(way: &FaultyServer) {
     way.inject(Fault::new(Injection::Cut).times(usize::MAX));
     way.cut_all();
@@ -172,8 +172,7 @@ async fn lease_is_renewed(world: &World, agent: &Selecting) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_that_refuses_the_cluster_is_left_for_one_that_accepts_it_and_what_it_brought_stays_at_first()
--> Result<()> {
+async fn a_hub_that_refuses_the_cluster_is_left_for_one_that_accepts_it_and_its_objects_stay_at_first() -> Result<()> {
     let mut agent = Selecting::new().await?;
     let (cluster, work) = (agent.cluster.clone(), unique("brought"));
     create_refused(&agent.first, &cluster).await?;
@@ -219,7 +218,7 @@ async fn a_hub_that_is_out_of_reach_for_too_long_is_left_and_the_new_one_is_kept
         anyhow::Ok(!agent.second.requests(&cluster).await?.is_empty())
     })
     .await?;
-    // What is issued is issued by the machine's clock.
+    // Certificates are issued by the machine's clock.
     agent.clock.set(start);
     agent.second.admit(&cluster).await?;
 

@@ -1,4 +1,4 @@
-//! Nothing happens, and nothing is written but leases.
+//! While nothing changes, nothing is written except leases.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::world::{Agent, World, config_map};
 
-/// Longer than ten passes of every controller and two renewals of a lease take.
+/// Longer than ten passes of every controller and two renewals of a lease.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How often the leases are to be renewed here.
+/// How often the leases are renewed in this test.
 const LEASE_SECONDS: u32 = 5;
-/// The controllers of an agent that do something from time to time though nothing changes.
+/// The controllers of an agent that run periodically.
 const PERIODIC: [&str; 3] = ["manifestwork", "manifestwork-availability", "cluster-status"];
 
 /// Manifests of kinds for which an API server fills in defaults, so that what is stored never equals what was sent.
@@ -35,8 +35,8 @@ fn manifests() -> Value {
     json!([deployment, service, config_map("idle", json!({"a": "1"}))])
 }
 
-/// An agent, on a control plane of its own, whose work is done, and which does again every second what agents do every few
-/// minutes.
+/// An agent on a control plane of its own whose works are applied, and whose periodic passes run every second instead of every
+/// few minutes.
 async fn settled(world: &World) -> Result<Agent> {
     let mut agent = world.join().await?;
     let duration = Patch::Merge(json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}));
@@ -82,7 +82,7 @@ async fn while_works_are_applied_again_hub_and_agents_write_nothing_but_leases()
     let (mut one, mut two) = tokio::try_join!(settled(&first), settled(&second))?;
     let planes = [first.hub_plane, first.managed_plane, second.managed_plane];
     let logs = planes.into_iter().map(AuditLog::of).collect::<Result<Vec<_>>>()?;
-    // The first renewal and the first passes are the end of what joining and working leave to do.
+    // With the first renewal and the first passes, joining and applying are complete.
     renewed(&logs[0], &[&one, &two], logs[0].position()?).await?;
     tokio::try_join!(passed(&one, 2), passed(&two, 2))?;
     let starts = logs.iter().map(AuditLog::position).collect::<Result<Vec<_>>>()?;

@@ -28,7 +28,7 @@ async fn a_cluster_joins_from_nothing_to_available() -> anyhow::Result<()> {
     let lease = Api::<Lease>::namespaced(world.hub.clone(), &name).get(leases::MANAGED_CLUSTER).await?;
     assert!(lease.spec.and_then(|spec| spec.renew_time).is_some());
     let events = Api::<Event>::namespaced(world.hub.clone(), &name);
-    eventually("an event tells of it", || async {
+    eventually("an event reports it", || async {
         let events = events.list(&ListParams::default()).await?;
         anyhow::Ok(events.iter().any(|event| event.reason.as_deref() == Some("Available")))
     })
@@ -50,7 +50,7 @@ async fn a_request_that_nobody_approves_gets_no_certificate() -> anyhow::Result<
         world.cluster_condition(&agent.cluster, conditions::cluster::HUB_ACCEPTED)
     })
     .await?;
-    // The hub has dealt with the cluster, and with the request, which is older.
+    // The hub has reconciled the cluster, and so the request, which is older.
     assert_eq!(requests.len(), 1);
     let request = &world.requests(&agent.cluster).await?[0];
     assert!(request.status.as_ref().is_none_or(|status| status.conditions.is_none() && status.certificate.is_none()));
@@ -94,7 +94,7 @@ async fn a_second_agent_with_the_name_of_a_joined_cluster_gets_nothing_and_distu
     let cluster = first.cluster.clone();
     world.cluster_is_reachable(&cluster).await?;
     let before = world.clusters().get(&cluster).await?;
-    // Even with the same agent id it has no certificate to show, and the hub approves renewals only.
+    // Even with the same agent id it has no certificate, and the hub approves renewals only.
     let mut second = world.start_agent(&cluster).await?;
     eventually("the second agent has asked for a certificate", || async {
         anyhow::Ok(world.requests(&cluster).await?.len() == 2)

@@ -8,14 +8,14 @@ use ocm_testing::{Assets, Process, Seen, Signal, TempDir, eventually, unique, wr
 
 use crate::world::{AGENT_ACCOUNT, HUB_ACCOUNT, World, world};
 
-/// Leases that run out within seconds.
+/// Leases that expire within seconds.
 const SHORT: &[&str] = &[
     "--leader-election-lease-duration=4s",
     "--leader-election-renew-deadline=3s",
     "--leader-election-retry-period=1s",
 ];
 
-/// A place for replicas of a hub: a namespace of their own, where no other test elects.
+/// A namespace for replicas of a hub, where no other test elects a leader.
 struct Place {
     world: World,
     namespace: String,
@@ -57,7 +57,7 @@ impl Place {
         lease(&self.world.hub, &self.namespace, leases::REGISTRATION_CONTROLLER_LOCK).await
     }
 
-    /// Waits until somebody else than `before` holds the lease.
+    /// Waits until another replica than `before` holds the lease.
     async fn is_held_by_another_than(&self, before: &str) -> Result<LeaseSpec> {
         eventually("somebody else holds the lease", || async {
             let lease = self.lease().await.unwrap_or_default();
@@ -77,7 +77,7 @@ async fn lease(client: &kube::Client, namespace: &str, name: &str) -> Result<Lea
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_processes_one_leads_and_the_other_takes_over_when_the_first_is_asked_to_end() -> Result<()> {
     let place = Place::new().await?;
-    // With OCM's times, of which the shortest wait is longer than this test has patience for two of them.
+    // With OCM's times. Twice the shortest wait is longer than the timeout of this test.
     let first = place.replica("first", &[])?;
     first.wait_for_log("hub started").await?;
     let lease = place.lease().await?;
@@ -107,7 +107,7 @@ async fn of_two_processes_one_leads_and_the_other_takes_over_when_the_first_is_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_leader_is_killed_another_takes_over_once_the_lease_has_run_out() -> Result<()> {
+async fn when_the_leader_is_killed_another_takes_over_once_the_lease_has_expired() -> Result<()> {
     let place = Place::new().await?;
     let first = place.replica("first", SHORT)?;
     first.wait_for_log("hub started").await?;

@@ -1,5 +1,4 @@
-//! What a process does while it lives and when it is to end: it takes up credentials that somebody renews, and asked twice
-//! to end it waits for nothing.
+//! A process reloads renewed credentials while it runs, and exits at once when it is asked to for the second time.
 
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use ocm_testing::{
 
 use crate::world::{AGENT_ACCOUNT, HUB_ACCOUNT, world};
 
-/// Writes a kubeconfig with a token of an account that nobody has seen yet.
+/// Writes a kubeconfig with the token of a new account.
 async fn login(plane: &ControlPlane, namespace: &str, account: &str, file: &Path) -> Result<()> {
     write_kubeconfig(&plane.kubeconfig_for_service_account(namespace, account).await?, file)
 }
@@ -74,7 +73,7 @@ async fn a_process_that_is_asked_twice_to_end_waits_for_nothing() -> Result<()> 
     write_kubeconfig(&server.reached_through(kubeconfig), &file)?;
     let hub = start("hub", &dir, &["--namespace", &unique("nowhere")], &file)?;
     hub.wait_for_log("serving /healthz").await?;
-    // It will ask in vain whether there is a lease to release.
+    // Its request for the lease to release gets no response.
     server.inject(Fault::new(Injection::Hang).times(usize::MAX));
     hub.signal(Signal::TERM)?;
     hub.wait_for_log("asked to end, finishing").await?;

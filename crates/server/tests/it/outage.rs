@@ -1,4 +1,4 @@
-//! The hub's API is down for a while, or comes back with older data.
+//! The hub's API server is down for a while, or comes back with older data.
 
 use std::{
     path::{Path, PathBuf},
@@ -120,7 +120,7 @@ async fn what_a_restore_took_back_is_noticed_when_the_hub_has_moved_on_before_th
     Ok(())
 }
 
-/// Writes something to the hub; the version it has got.
+/// Writes an object to the hub, and returns its resource version.
 async fn newest_version(world: &World) -> anyhow::Result<u64> {
     let api: Api<ConfigMap> = Api::namespaced(world.hub.clone(), "default");
     let object = serde_json::from_value(config_map(&unique("moves-on"), json!({})))?;
@@ -128,7 +128,7 @@ async fn newest_version(world: &World) -> anyhow::Result<u64> {
     Ok(written.metadata.resource_version.unwrap_or_default().parse()?)
 }
 
-/// What is forgotten when a backup is restored: one work is edited, another created.
+/// The changes that the restore of a backup reverts: one work is edited, another created.
 async fn happens_after_the_backup(world: &World, cluster: &str, edited: &str, lost: &str) -> anyhow::Result<()> {
     let update = json!({"spec": {"workload": {"manifests": [config_map(edited, json!({"a": "2"}))]}}});
     eventually("the work can be edited", || async {

@@ -30,7 +30,7 @@ async fn an_agent_started_again_uses_the_certificate_it_has() -> anyhow::Result<
     let mut agent = world.join().await?;
     let before = world.requests(&agent.cluster).await?.len();
     agent.stop().await?;
-    // What is on disk may be lost; the secret is what counts.
+    // The files may be lost: the secret has the same content.
     std::fs::remove_dir_all(agent.hub_dir())?;
     agent.start().await?;
     let (cluster, work) = (&agent.cluster, unique("work"));

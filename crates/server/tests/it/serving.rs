@@ -36,7 +36,7 @@ impl Served {
         Ok(Self { world, address, _hub: hub, _dir: dir })
     }
 
-    /// Asks for a path; answers with the status code and what it says.
+    /// Gets a path. Returns the status code and the body.
     async fn get(&self, path: &str, token: Option<&str>) -> Result<(u16, String)> {
         ocm_runtime::client::install_crypto_provider();
         let mut config = Config::new(format!("https://{}", self.address).parse()?);
@@ -60,41 +60,41 @@ impl Served {
 async fn probes_are_open() -> Result<()> {
     let served = Served::new(&["--tls-min-version", "VersionTLS13"]).await?;
     for path in ["/healthz", "/livez"] {
-        let (code, said) = served.get(path, None).await?;
-        assert_eq!((code, said.as_str()), (200, "ok\n"), "{path}");
+        let (code, body) = served.get(path, None).await?;
+        assert_eq!((code, body.as_str()), (200, "ok\n"), "{path}");
     }
     eventually("it is ready", || async {
-        let (code, said) = served.get("/readyz", None).await?;
-        anyhow::Ok(if code == 200 { Seen::Settled(()) } else { Seen::NotYet(said) })
+        let (code, body) = served.get("/readyz", None).await?;
+        anyhow::Ok(if code == 200 { Seen::Settled(()) } else { Seen::NotYet(body) })
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_for_those_whom_the_cluster_allows_to_see_them() -> Result<()> {
+async fn metrics_are_for_users_whom_the_cluster_allows_to_get_them() -> Result<()> {
     let served = Served::new(&["--tls-cipher-suites", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]).await?;
     let (plane, account) = (served.world.hub_plane, unique("scraper"));
     plane.kubectl(&["create", "serviceaccount", &account, "--namespace", "default"]).await?;
 
-    let (code, said) = served.get("/metrics", None).await?;
+    let (code, body) = served.get("/metrics", None).await?;
     assert_eq!(code, 401);
-    assert!(said.contains("Authorization: Bearer"), "{said}");
-    let (code, said) = served.get("/metrics", Some("made-up")).await?;
+    assert!(body.contains("Authorization: Bearer"), "{body}");
+    let (code, body) = served.get("/metrics", Some("made-up")).await?;
     assert_eq!(code, 401);
-    assert!(said.contains("does not know this token"), "{said}");
-    let (code, said) = served.get("/metrics", Some(&served.token(&account).await?)).await?;
+    assert!(body.contains("does not know this token"), "{body}");
+    let (code, body) = served.get("/metrics", Some(&served.token(&account).await?)).await?;
     assert_eq!(code, 403);
-    assert!(said.contains(&format!("system:serviceaccount:default:{account} may not get /metrics")), "{said}");
-    assert!(said.contains("--non-resource-url=/metrics"), "{said}");
+    assert!(body.contains(&format!("system:serviceaccount:default:{account} may not get /metrics")), "{body}");
+    assert!(body.contains("--non-resource-url=/metrics"), "{body}");
 
     plane.kubectl(&["create", "clusterrole", &account, "--verb=get", "--non-resource-url=/metrics"]).await?;
     let subject = format!("--serviceaccount=default:{account}");
     let role = format!("--clusterrole={account}");
     plane.kubectl(&["create", "clusterrolebinding", &account, &role, &subject]).await?;
     let metrics = eventually("the right is known", || async {
-        // A refusal counts for a while, but only for its token.
-        let (code, said) = served.get("/metrics", Some(&served.token(&account).await?)).await?;
-        anyhow::Ok(if code == 200 { Seen::Settled(said) } else { Seen::NotYet(said) })
+        // A denial is cached for a while, but only for its token.
+        let (code, body) = served.get("/metrics", Some(&served.token(&account).await?)).await?;
+        anyhow::Ok(if code == 200 { Seen::Settled(body) } else { Seen::NotYet(body) })
     })
     .await?;
     assert!(metrics.contains("ocm_build_info{version=") && metrics.contains("ocm_watch_synced{kind="), "{metrics}");
@@ -105,12 +105,12 @@ async fn metrics_are_for_those_whom_the_cluster_allows_to_see_them() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_stalls_in_a_handshake_is_in_nobodys_way() -> Result<()> {
+async fn a_client_that_stalls_in_its_handshake_delays_no_other() -> Result<()> {
     let served = Served::new(&[]).await?;
     let stalled: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = std::net::TcpStream::connect(&served.address)?;
-            // The beginning of a record that never comes.
+            // The first byte of a TLS record.
             stream.write_all(&[0x16, 0x03, 0x01]).map(|()| stream)
         })
         .collect::<std::io::Result<_>>()?;

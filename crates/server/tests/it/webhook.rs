@@ -1,4 +1,4 @@
-//! `ocm webhook` as a process, and a real API server that asks it.
+//! `ocm webhook` as a process, and a real API server that calls it.
 
 use std::{
     ffi::OsStr,
@@ -145,7 +145,7 @@ impl Stage {
     }
 }
 
-/// The stage that tests share which break nothing.
+/// The stage that tests share if they break nothing.
 async fn stage() -> Result<&'static Stage> {
     static STAGE: OnceCell<Stage> = OnceCell::const_new();
     let start = || async {
@@ -249,7 +249,7 @@ async fn owners_of_fields_may_apply_in_different_versions() -> Result<()> {
     assert_eq!(old["spec"], json!({ "installNamespace": "default", "configs": [config] }));
     assert_eq!(old["metadata"]["labels"], json!({ "mine": "1" }));
 
-    // What one takes back goes, and what the other owns stays.
+    // What one owner no longer applies is removed, and what the other owns stays.
     apply("new", new).await?;
     apply("old", addon("v1alpha1", &namespace, &name, &json!({ "installNamespace": "other" }))).await?;
     let old = stage.get(ADDONS, "v1alpha1", &namespace, &name).await?;
@@ -264,8 +264,8 @@ async fn an_object_that_its_version_does_not_allow_is_refused_and_one_with_a_wro
     let stage = stage().await?;
     let namespace = stage.namespace().await?;
     let nameless = json!({ "configs": [{ "group": "g", "resource": "r" }] });
-    let said = stage.create(&addon("v1beta1", &namespace, "bad", &nameless)).await.unwrap_err();
-    assert!(format!("{said:#}").contains("spec.configs[0].name"), "{said:#}");
+    let error = stage.create(&addon("v1beta1", &namespace, "bad", &nameless)).await.unwrap_err();
+    assert!(format!("{error:#}").contains("spec.configs[0].name"), "{error:#}");
 
     let mut object = addon("v1beta1", &namespace, "wrong", &json!({}));
     object["metadata"]["annotations"] = json!({ NAMESPACE: "No Namespace" });
@@ -280,7 +280,7 @@ async fn an_object_that_its_version_does_not_allow_is_refused_and_one_with_a_wro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addons_go_with_their_namespace_and_with_their_owner() -> Result<()> {
+async fn addons_are_deleted_with_their_namespace_and_with_their_owner() -> Result<()> {
     let (stage, name) = (stage().await?, unique("owned"));
     let (gone, stays) = (stage.namespace().await?, stage.namespace().await?);
     stage.create(&management("v1beta1", &name, &json!({}))).await?;
@@ -303,15 +303,15 @@ async fn addons_go_with_their_namespace_and_with_their_owner() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_question_of_an_api_server_is_refused() -> Result<()> {
+async fn a_request_that_is_no_conversion_review_is_refused() -> Result<()> {
     let webhook = &stage().await?.webhook;
     let post = |body: Vec<u8>| Request::post("/convert").body(body);
-    let (code, said) = webhook.ask(post(b"rubbish".to_vec())?).await?;
+    let (code, body) = webhook.ask(post(b"rubbish".to_vec())?).await?;
     assert_eq!(code, 400);
-    assert!(said.contains("no ConversionReview"), "{said}");
-    let (code, said) = webhook.ask(post(vec![b' '; (16 << 20) + 1])?).await?;
+    assert!(body.contains("no ConversionReview"), "{body}");
+    let (code, body) = webhook.ask(post(vec![b' '; (16 << 20) + 1])?).await?;
     assert_eq!(code, 413);
-    assert!(said.contains("16 MiB"), "{said}");
+    assert!(body.contains("16 MiB"), "{body}");
     assert_eq!(webhook.ask(Request::get("/convert").body(Vec::new())?).await?.0, 405);
     assert_eq!(webhook.ask(Request::post("/other").body(Vec::new())?).await?.0, 404);
 
@@ -319,10 +319,10 @@ async fn what_is_no_question_of_an_api_server_is_refused() -> Result<()> {
     let request =
         json!({ "uid": "1", "desiredAPIVersion": "addon.open-cluster-management.io/v1beta1", "objects": [bad] });
     let review = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request });
-    let (code, said) = webhook.ask(post(review.to_string().into_bytes())?).await?;
+    let (code, body) = webhook.ask(post(review.to_string().into_bytes())?).await?;
     assert_eq!(code, 200);
-    let response = serde_json::from_str::<ConversionReview>(&said)?.response.context("there is no response")?;
-    assert!(response.result.message.contains("cluster1/bad"), "{said}");
+    let response = serde_json::from_str::<ConversionReview>(&body)?.response.context("there is no response")?;
+    assert!(response.result.message.contains("cluster1/bad"), "{body}");
     Ok(())
 }
 
@@ -330,8 +330,8 @@ async fn what_is_no_question_of_an_api_server_is_refused() -> Result<()> {
 async fn probes_and_metrics_are_open_on_ports_of_their_own() -> Result<()> {
     let stage = stage().await?;
     for path in ["/healthz", "/livez", "/readyz"] {
-        let said = stage.webhook.get(1, path)?;
-        assert!(said.starts_with("HTTP/1.1 200 ") && said.ends_with("ok\n"), "{path}: {said}");
+        let response = stage.webhook.get(1, path)?;
+        assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with("ok\n"), "{path}: {response}");
     }
     assert!(stage.webhook.get(1, "/convert")?.starts_with("HTTP/1.1 404 "));
     let name = unique("counted");
@@ -351,13 +351,13 @@ async fn it_listens_on_ipv6_too_where_there_is_any() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_replaced_is_taken_up_and_a_webhook_that_is_down_is_named() -> Result<()> {
+async fn a_replaced_certificate_is_reloaded_and_a_webhook_that_is_down_is_named() -> Result<()> {
     let (first, second) = (Pair::new()?, Pair::new()?);
     let mut stage = Stage::new(&second, &first).await?;
     let name = unique("hello");
     stage.create(&management("v1alpha1", &name, &json!({}))).await?;
-    let said = stage.get(MANAGEMENT, "v1beta1", "", &name).await.unwrap_err();
-    assert!(format!("{said:#}").contains("certificate"), "{said:#}");
+    let error = stage.get(MANAGEMENT, "v1beta1", "", &name).await.unwrap_err();
+    assert!(format!("{error:#}").contains("certificate"), "{error:#}");
 
     second.write(stage.webhook.dir.path())?;
     eventually("the API server trusts the new certificate", || async {
@@ -366,9 +366,9 @@ async fn a_certificate_that_is_replaced_is_taken_up_and_a_webhook_that_is_down_i
     .await?;
 
     stage.webhook.stop().await?;
-    let said = stage.get(MANAGEMENT, "v1beta1", "", &name).await.unwrap_err();
-    let said = format!("{said:#}");
-    assert!(said.contains("conversion webhook") && said.contains(&stage.webhook.url()), "{said}");
+    let error = stage.get(MANAGEMENT, "v1beta1", "", &name).await.unwrap_err();
+    let error = format!("{error:#}");
+    assert!(error.contains("conversion webhook") && error.contains(&stage.webhook.url()), "{error}");
     stage.get(MANAGEMENT, "v1alpha1", "", &name).await?;
 
     stage.webhook.restart().await?;

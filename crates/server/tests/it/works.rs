@@ -1,4 +1,4 @@
-//! The life of a ManifestWork.
+//! ManifestWorks, from creation to deletion.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -52,7 +52,7 @@ async fn a_work_that_orphans_leaves_its_objects_behind() -> anyhow::Result<()> {
     let (cluster, work, name) = (&agent.cluster, unique("work"), unique("orphan"));
     world.create_work(cluster, &work, json!([config_map(&name, json!({}))])).await?;
     world.work_is_available(cluster, &work).await?;
-    // Asked for at the last moment: the deletion must not be faster than the wish.
+    // Edited right before the deletion: the agent must read the latest spec.
     let orphan = json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}});
     world.works(cluster).patch(&work, &PatchParams::default(), &Patch::Merge(orphan)).await?;
     world.works(cluster).delete(&work, &DeleteParams::default()).await?;
@@ -63,7 +63,7 @@ async fn a_work_that_orphans_leaves_its_objects_behind() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_of_two_works_goes_with_the_last_of_them() -> anyhow::Result<()> {
+async fn an_object_of_two_works_is_deleted_with_the_last_of_them() -> anyhow::Result<()> {
     let (world, mut agent) = joined().await?;
     let (cluster, one, two, name) = (&agent.cluster, unique("one"), unique("two"), unique("shared"));
     for work in [&one, &two] {
@@ -102,7 +102,7 @@ async fn a_work_is_not_gone_before_its_objects_are() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_and_what_lives_in_it_can_be_one_work() -> anyhow::Result<()> {
+async fn a_namespace_and_objects_in_it_can_be_one_work() -> anyhow::Result<()> {
     let (world, mut agent) = joined().await?;
     let (cluster, work, namespace) = (&agent.cluster, unique("work"), unique("namespace"));
     let mut inside = config_map("inside", json!({}));
@@ -118,7 +118,7 @@ async fn a_namespace_and_what_lives_in_it_can_be_one_work() -> anyhow::Result<()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_deletes_is_noticed() -> anyhow::Result<()> {
+async fn an_object_that_somebody_deletes_is_created_again() -> anyhow::Result<()> {
     let (world, mut agent) = joined().await?;
     let (cluster, work, name) = (&agent.cluster, unique("work"), unique("noticed"));
     world.create_work(cluster, &work, json!([config_map(&name, json!({}))])).await?;

@@ -1,4 +1,4 @@
-//! What the tests live in: a hub that runs, agents that are started, an administrator.
+//! The environment of the tests: a hub that runs, agents that tests start, an administrator.
 
 mod agent;
 
@@ -35,7 +35,7 @@ pub(crate) const AGENT_MANIFESTS: &str = include_str!("../../../../deploy/agent.
 pub(crate) const HUB_ACCOUNT: &str = "hub-controller-sa";
 pub(crate) const AGENT_ACCOUNT: &str = "klusterlet-work-sa";
 
-/// A hub with its controllers running, and a cluster to manage, as their administrators see them.
+/// A running hub and a managed cluster, with the clients of their administrators.
 pub(crate) struct World {
     pub(crate) hub_plane: &'static ControlPlane,
     pub(crate) managed_plane: &'static ControlPlane,
@@ -71,7 +71,7 @@ impl World {
         Self::alone_with(HubConfig::default()).await
     }
 
-    /// Like [`alone`](Self::alone), with a hub that is told something.
+    /// Like [`alone`](Self::alone), with another configuration of the hub.
     pub(crate) async fn alone_with(config: HubConfig) -> Result<(Self, ocm_runtime::Context)> {
         let (hub, managed) = tokio::try_join!(start_plane(), start_plane())?;
         install(hub, managed).await?;
@@ -80,7 +80,7 @@ impl World {
         Ok((Self::of(hub, managed).await?, context))
     }
 
-    /// A control plane of its own that is ready for a hub, and nobody runs one. It has no cluster to manage.
+    /// A control plane of its own that is ready for a hub, without one. It has no managed cluster.
     pub(crate) async fn without_hub() -> Result<Self> {
         let plane = start_plane().await?;
         install_on(plane, Side::Hub, HUB_MANIFESTS).await?;
@@ -92,7 +92,7 @@ impl World {
         self.hub_plane.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await
     }
 
-    /// The same hub, seen with another cluster to manage.
+    /// The same hub with another managed cluster.
     pub(crate) async fn with_another_managed_cluster(&self) -> Result<Self> {
         let managed = start_plane().await?;
         install_on(managed, Side::Managed, AGENT_MANIFESTS).await?;
@@ -107,12 +107,12 @@ impl World {
         Api::namespaced(self.hub.clone(), cluster)
     }
 
-    /// Starts an agent for a cluster that the hub has never heard of.
+    /// Starts an agent for a cluster that the hub does not know.
     pub(crate) async fn start_agent(&self, cluster: &str) -> Result<Agent> {
         self.start_agent_through(cluster, |kubeconfig| kubeconfig, |kubeconfig| kubeconfig).await
     }
 
-    /// Starts an agent whose kubeconfigs for the hub and for its own cluster are changed first.
+    /// Starts an agent with changed kubeconfigs for the hub and for its own cluster.
     pub(crate) async fn start_agent_through(
         &self,
         cluster: &str,
@@ -127,8 +127,8 @@ impl World {
         Agent::start_new(cluster, namespace, bootstrap, own, dir).await
     }
 
-    /// Kubeconfigs with which a new agent asks the hub and works on its own cluster, and a namespace of its own there,
-    /// since that is where its credentials are.
+    /// The bootstrap kubeconfig of a new agent, the kubeconfig for its own cluster, and a namespace of its own there for its
+    /// credentials.
     pub(crate) async fn agent_identity(&self) -> Result<(Kubeconfig, Kubeconfig, String)> {
         let account = rbac::BOOTSTRAP_SERVICE_ACCOUNT;
         let bootstrap = self.hub_plane.kubeconfig_for_service_account(namespaces::OPERATOR, account).await?;
@@ -139,14 +139,14 @@ impl World {
         Ok((bootstrap, own, namespace))
     }
 
-    /// Creates a cluster that an administrator accepts in the same breath.
+    /// Creates a cluster that is accepted from the start.
     pub(crate) async fn create_cluster(&self, name: &str) -> Result<()> {
         let cluster = ManagedCluster::new(name, serde_json::from_value(json!({"hubAcceptsClient": true}))?);
         self.clusters().create(&PostParams::default(), &cluster).await?;
         Ok(())
     }
 
-    /// Waits until an accepted cluster has all that it should.
+    /// Waits until an accepted cluster has its namespace, RBAC objects, lease and taint.
     pub(crate) async fn is_accepted_with_rights(&self, cluster: &str) -> Result<()> {
         eventually("the cluster is accepted", || self.cluster_condition(cluster, conditions::cluster::HUB_ACCEPTED))
             .await?;
@@ -164,7 +164,7 @@ impl World {
         .await
     }
 
-    /// Waits until a deleted cluster is gone, with all that was its own.
+    /// Waits until a deleted cluster and its RBAC objects are gone.
     pub(crate) async fn has_left_nothing(&self, cluster: &str) -> Result<()> {
         eventually("the cluster and its rights are gone", || async {
             let gone = self.clusters().get_opt(cluster).await?.is_none();
@@ -181,14 +181,14 @@ impl World {
         .await
     }
 
-    /// Joins a new cluster, from nothing to Available.
+    /// Joins a new cluster, and waits until it is Available.
     pub(crate) async fn join(&self) -> Result<Agent> {
         let agent = self.start_agent(&unique("cluster")).await?;
         self.admit(&agent.cluster).await?;
         Ok(agent)
     }
 
-    /// Accepts a cluster and approves what it asks for until it is available.
+    /// Accepts a cluster, and approves its certificate requests until it is available.
     pub(crate) async fn admit(&self, cluster: &str) -> Result<()> {
         self.accept(cluster).await?;
         eventually("the cluster is available", || async {
@@ -221,7 +221,7 @@ impl World {
         Ok(api.list(&of_cluster).await?.items)
     }
 
-    /// Approves every request of a cluster that nobody has decided on.
+    /// Approves all pending certificate requests of a cluster.
     pub(crate) async fn approve_all(&self, cluster: &str) -> Result<()> {
         let api: Api<CertificateSigningRequest> = Api::all(self.hub.clone());
         let approved = json!({"type": "Approved", "status": "True", "reason": "Test", "message": "approved by a test"});
@@ -255,7 +255,7 @@ impl World {
         Ok(self.works(cluster).create(&PostParams::default(), &work).await?)
     }
 
-    /// Waits until a condition of the present generation of a work has this status; returns the work.
+    /// Waits until a condition of the current generation of a work has this status. Returns the work.
     pub(crate) async fn work_is(&self, cluster: &str, name: &str, type_: &str, status: &str) -> Result<ManifestWork> {
         eventually(&format!("{type_} of work {name} is {status}"), || async {
             let work = self.works(cluster).get(name).await?;
@@ -274,7 +274,7 @@ impl World {
         self.work_is(cluster, name, conditions::work::AVAILABLE, "True").await
     }
 
-    /// What stands under key `a` in ConfigMaps of the managed cluster; `None` where there is no such ConfigMap.
+    /// The values of key `a` in ConfigMaps of the managed cluster; `None` if the ConfigMap does not exist.
     pub(crate) async fn config_map_values(&self, names: &[String]) -> Result<Vec<Option<String>>> {
         let config_maps = Api::<ConfigMap>::namespaced(self.managed.clone(), "default");
         let mut values = Vec::new();
@@ -294,7 +294,7 @@ impl World {
     }
 }
 
-/// The agent's rights to secrets are for its own namespace, and here every agent has another one.
+/// The agent's rights to secrets are for its own namespace, and each agent of the tests has another one.
 async fn allow_secrets(plane: &ControlPlane, namespace: &str) -> Result<()> {
     let account = format!("--serviceaccount={}:{AGENT_ACCOUNT}", namespaces::AGENT);
     plane.kubectl(&["create", "role", "agent", "--verb=*", "--resource=secrets", "-n", namespace]).await?;
@@ -305,7 +305,7 @@ async fn allow_secrets(plane: &ControlPlane, namespace: &str) -> Result<()> {
 /// A control plane for one test.
 async fn start_plane() -> Result<&'static ControlPlane> {
     let plane = ControlPlane::builder().audit(true).start().await?;
-    // Its processes end with this one; the test is the last to use them.
+    // It is never dropped: its processes end with this one.
     Ok(Box::leak(Box::new(plane)))
 }
 

@@ -49,7 +49,7 @@ impl ControlPlaneBuilder {
         self
     }
 
-    /// Where the binaries are (default: [`Assets::discover`]).
+    /// The folders of the binaries (default: [`Assets::discover`]).
     #[must_use]
     pub fn assets(mut self, assets: Assets) -> Self {
         self.assets = Some(assets);
@@ -63,15 +63,15 @@ impl ControlPlaneBuilder {
         self
     }
 
-    /// Has etcd wait for the disk, as in production (default: no). Killing a part loses nothing
-    /// either way, a crash of the machine would.
+    /// Makes etcd wait for the disk, as in production (default: no). Without it a crash of the machine can
+    /// lose data, but the end of a process cannot.
     #[must_use]
     pub fn fsync(mut self, fsync: bool) -> Self {
         self.fsync = fsync;
         self
     }
 
-    /// Leaves the folder with logs and data there in the end (default: `OCM_TESTING_KEEP=1`).
+    /// Keeps the folder with logs and data in the end (default: `OCM_TESTING_KEEP=1`).
     #[must_use]
     pub fn keep(mut self, keep: bool) -> Self {
         self.keep = keep;
@@ -92,8 +92,8 @@ impl ControlPlaneBuilder {
         self
     }
 
-    /// A flag for one of the parts, without dashes: `flag(Part::ApiServer, "v", "4")`. It takes the
-    /// place of the flag of the same name that would have been given.
+    /// A flag for one of the parts, without dashes: `flag(Part::ApiServer, "v", "4")`. It replaces the
+    /// default flag of that name.
     #[must_use]
     pub fn flag(mut self, part: Part, name: &str, value: &str) -> Self {
         self.extra.entry(part).or_default().push(Flag::new(name, value));
@@ -102,7 +102,7 @@ impl ControlPlaneBuilder {
 
     /// Starts the control plane and waits until it is ready.
     ///
-    /// When that fails, the folder with the logs stays, and the error shows the last lines of the
+    /// If that fails, the folder with the logs is kept, and the error shows the last lines of the
     /// part that failed.
     pub async fn start(self) -> Result<ControlPlane> {
         let name = self.name.clone();

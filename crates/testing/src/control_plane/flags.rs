@@ -1,4 +1,4 @@
-//! The flags of each part: those of a kubeadm cluster where behaviour shows, less work elsewhere.
+//! The flags of each part: as in a kubeadm cluster where that affects behaviour, cheaper elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::{Part, Ports};
 /// The folder of etcd's data in that of the control plane.
 pub(super) const ETCD_DATA: &str = "etcd";
 
-/// Controllers that only a cloud, storage or special hardware has work for; each costs watches.
+/// Controllers that have work only with a cloud, storage or special hardware; each costs watches.
 /// The two in front are off by default, but kubeadm has them on: joining with bootstrap tokens needs them.
 const CONTROLLERS: &str = "*,bootstrap-signer-controller,token-cleaner-controller,\
     -cloud-node-lifecycle-controller,-device-taint-eviction-controller,-ephemeral-volume-controller,\
@@ -56,7 +56,7 @@ pub(super) fn all(
     Part::ALL.into_iter().map(line).collect()
 }
 
-/// An extra flag takes the place of ours of the same name.
+/// An extra flag replaces ours of the same name.
 fn command_line(ours: Vec<Flag>, extra: &[Flag]) -> Vec<String> {
     let replaced = |flag: &Flag| extra.iter().any(|other| other.name == flag.name);
     let kept = ours.into_iter().filter(|flag| !replaced(flag));
@@ -105,7 +105,7 @@ fn api_server(ports: &Ports, files: &Files) -> Vec<Flag> {
     if let Some(log) = &files.audit_log {
         flags.push(Flag::path("audit-policy-file", &files.audit_policy));
         flags.push(Flag::path("audit-log-path", log));
-        // One file however long it gets: readers follow it by its path.
+        // One file of any length: readers follow it by its path.
         flags.push(Flag::new("audit-log-maxsize", "100000"));
     }
     flags
@@ -120,7 +120,7 @@ fn controller_manager(ports: &Ports, files: &Files) -> Vec<Flag> {
         Flag::new("authentication-tolerate-lookup-failure", "true"),
         Flag::new("bind-address", "127.0.0.1"),
         Flag::new("secure-port", ports.controller_manager.number().to_string()),
-        // Given rather than left to it: it would make an RSA key at every start.
+        // Otherwise it would generate an RSA key at every start.
         Flag::path("tls-cert-file", &files.serving_certificate),
         Flag::path("tls-private-key-file", &files.serving_key),
         Flag::path("service-account-private-key-file", &files.tokens_key),
@@ -132,7 +132,7 @@ fn controller_manager(ports: &Ports, files: &Files) -> Vec<Flag> {
         Flag::new("controllers", CONTROLLERS),
         // A random pause between controllers, meant for clusters with many of them.
         Flag::new("controller-start-interval", "0s"),
-        // Its own throttle would be what tests with many namespaces wait for.
+        // Its own throttle would slow down tests with many namespaces.
         Flag::new("kube-api-qps", "500"),
         Flag::new("kube-api-burst", "1000"),
         Flag::new("profiling", "false"),

@@ -1,4 +1,4 @@
-//! Kubeconfigs of others than the administrator, and certificates of other servers.
+//! Kubeconfigs of other users than the administrator, and certificates of other servers.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl ControlPlane {
     }
 
     /// Logs in as `user` of `groups` with a client certificate signed by the cluster's authority;
-    /// what it may do is what RBAC grants to those names.
+    /// its rights are those that RBAC grants to these names.
     pub fn kubeconfig_for_user(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig> {
         let pair = self.files.authority.client(user, groups)?;
         Ok(self.kubeconfig_with(user, certificate_login(&pair)))

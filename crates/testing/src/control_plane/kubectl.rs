@@ -16,7 +16,7 @@ impl ControlPlane {
         self.kubectl_with_input(args, "").await
     }
 
-    /// Runs kubectl as the administrator with something to read, as for `apply -f -`.
+    /// Runs kubectl as the administrator with this input, as for `apply -f -`.
     pub async fn kubectl_with_input(&self, args: &[&str], input: &str) -> Result<String> {
         let command = self.kubectl_command(args)?;
         let input = input.to_owned();
@@ -56,7 +56,7 @@ impl ControlPlane {
         command
             .args(args)
             .env("KUBECONFIG", self.admin_kubeconfig())
-            // The user's own caches and preferences stay out of it.
+            // The user's own caches and preferences are not used.
             .env("HOME", self.dir())
             .env_remove("KUBECACHEDIR")
             .env_remove("KUBERC")
@@ -76,8 +76,8 @@ fn run(command: Command, input: &str) -> Result<Output> {
     let mut child = spawn::spawn(command)?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // Written while the output is read: either pipe may fill up. A kubectl that reads no input
-        // closes the pipe, which is no error.
+        // Written while the output is read, since either pipe may fill up. If kubectl reads no input,
+        // it closes the pipe, which is no error.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         Ok(child.wait_with_output()?)
     })

@@ -30,7 +30,7 @@ use crate::{Assets, TempDir};
 pub enum Part {
     /// etcd, which holds the objects.
     Etcd,
-    /// kube-apiserver, which everybody talks to.
+    /// kube-apiserver, which serves all clients.
     ApiServer,
     /// kube-controller-manager, which signs certificates and collects garbage.
     ControllerManager,
@@ -89,12 +89,12 @@ impl ControlPlane {
         ControlPlaneBuilder::default()
     }
 
-    /// The name it was given, also that of its cluster and context in kubeconfigs.
+    /// Its name, also that of its cluster and context in kubeconfigs.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where kube-apiserver listens, as a URL.
+    /// The URL of kube-apiserver.
     pub fn url(&self) -> String {
         url(&self.ports.api)
     }
@@ -104,12 +104,12 @@ impl ControlPlane {
         self.dir.path()
     }
 
-    /// Leaves the folder there when this control plane is dropped.
+    /// Keeps the folder when this control plane is dropped.
     pub fn keep(&self) -> Result<()> {
         self.dir.keep()
     }
 
-    /// The audit log of kube-apiserver, one JSON event for each write, when it was asked for.
+    /// The audit log of kube-apiserver, one JSON event for each write, if it is enabled.
     ///
     /// The audit event of a request is written before its response is sent.
     pub fn audit_log(&self) -> Option<&Path> {
@@ -195,8 +195,8 @@ fn url(port: &Port) -> String {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // Killed here rather than by dropping the map: somebody may still hold a process, and the
-        // folder must not go before its users.
+        // Killed here and not by dropping the map: another owner may hold a process, and the folder
+        // must not be removed before its users have ended.
         for process in self.lock().values() {
             let _ = process.kill();
         }

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ONE_LOOK: Duration = Duration::from_secs(5);
 
 impl ControlPlane {
-    /// Waits until kube-apiserver is ready and, unless it is stopped, kube-controller-manager works.
+    /// Waits until kube-apiserver is ready and, unless it is stopped, kube-controller-manager runs its controllers.
     pub async fn wait_ready(&self) -> Result<()> {
         self.wait_api_ready().await?;
         if self.process(Part::ControllerManager).is_some() {
@@ -29,14 +29,14 @@ impl ControlPlane {
     pub(super) async fn wait_api_ready(&self) -> Result<()> {
         let client = self.client().await?;
         self.until(Part::ApiServer, || answers(&client, "/readyz")).await?;
-        // A read that etcd has to answer: what /readyz says of etcd may be some seconds old.
+        // A read that needs etcd: the state of etcd in /readyz may be some seconds old.
         self.until(Part::ApiServer, || answers(&client, "/api/v1/namespaces/default")).await
     }
 
     async fn wait_controller_manager_ready(&self) -> Result<()> {
         let client = self.controller_manager_client().await?;
         self.until(Part::ControllerManager, || answers(&client, "/healthz")).await?;
-        // Its controllers run once one of them has made the account that pods use by default.
+        // Its controllers run once one of them has created the default service account.
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, "default");
         let look = || async { accounts.get("default").await.map(drop).context("no default service account") };
         self.until(Part::ControllerManager, look).await
@@ -50,7 +50,7 @@ impl ControlPlane {
         client_for(&config).await
     }
 
-    /// Looks until it succeeds; a part that ends meanwhile is an error at once.
+    /// Retries until it succeeds. If a part ends meanwhile, it fails at once.
     async fn until<F, Fut>(&self, part: Part, mut look: F) -> Result<()>
     where
         F: FnMut() -> Fut,

@@ -1,8 +1,8 @@
-//! What a request asks for.
+//! The properties of requests by which faults are selected.
 
 use http::{Method, Request};
 
-/// A request, as far as faults are chosen by it.
+/// The properties of a request by which faults are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The HTTP method.
@@ -22,7 +22,7 @@ impl Asked {
         }
     }
 
-    /// Whether it changes something.
+    /// Whether it is a write.
     pub fn is_write(&self) -> bool {
         ![Method::GET, Method::HEAD, Method::OPTIONS].contains(&self.method) && !self.is_review()
     }

@@ -1,4 +1,4 @@
-//! Tampering with answers while they come in: cutting them, and the events of watches.
+//! Changes to responses while they are received: truncation, and the events of watches.
 
 use std::{
     collections::VecDeque,
@@ -12,10 +12,10 @@ use futures::{Stream, StreamExt as _, stream};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-/// A body's bytes as they come in; an error cuts the connection.
+/// The bytes of a body as they are received; an error closes the connection.
 pub(super) type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, std::io::Error>> + Send>>;
 
-/// The bytes of an answer as they are.
+/// The unchanged bytes of a response.
 pub(super) fn untouched(body: Incoming) -> Chunks {
     let data = body.into_data_stream();
     Box::pin(data.map(|chunk| chunk.map_err(std::io::Error::other)))
@@ -38,12 +38,12 @@ pub(super) fn first_bytes(chunks: Chunks, count: usize, last: Chunks) -> Chunks 
     Box::pin(limited.chain(last))
 }
 
-/// An answer that ends in an error, which closes what it came on.
+/// A response that ends in an error, which closes its connection.
 pub(super) fn torn() -> Chunks {
     Box::pin(stream::once(std::future::ready(Err(std::io::Error::other("cut by a test")))))
 }
 
-/// An answer of which no more comes.
+/// A response that stalls.
 pub(super) fn stalled() -> Chunks {
     Box::pin(stream::pending())
 }
@@ -61,12 +61,12 @@ pub(super) fn delayed(chunks: Chunks, by: Duration) -> Chunks {
     }))
 }
 
-/// So many lines are lost, then the answer ends.
+/// So many lines are lost, then the response ends.
 pub(super) fn lossy(chunks: Chunks, lose: usize) -> Chunks {
     Box::pin(Lines::of(chunks).take(lose).filter(|_| std::future::ready(false)))
 }
 
-/// An answer cut into its lines: the events of a watch.
+/// A response split into lines: the events of a watch.
 struct Lines {
     chunks: Chunks,
     buffer: Vec<u8>,

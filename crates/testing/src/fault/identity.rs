@@ -1,4 +1,4 @@
-//! Who asks: the subject of a client certificate.
+//! The user of a request: the subject of a client certificate.
 
 use anyhow::{Context as _, Result};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -42,7 +42,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Makes a request of the administrator one of this identity.
+    /// Makes a request of the administrator impersonate this identity.
     pub(super) fn impersonate(&self, headers: &mut HeaderMap) -> Result<()> {
         headers.insert(USER, HeaderValue::from_str(&self.user)?);
         for group in &self.groups {

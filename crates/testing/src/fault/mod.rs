@@ -1,8 +1,8 @@
-//! Faults on the way to a real API server.
+//! Faults between clients and a real API server.
 //!
-//! A [`FaultyServer`] is a proxy in front of a [`ControlPlane`](crate::ControlPlane) and passes everything on, except where an
-//! injected [`Fault`] says otherwise: it answers with an error, hangs, cuts connections, and repeats, holds back or
-//! tears the events of watches. The real server answers everything else under the client's own identity: bearer tokens
+//! A [`FaultyServer`] is a proxy in front of a [`ControlPlane`](crate::ControlPlane) and passes everything on, except
+//! requests that an injected [`Fault`] selects: it returns an error, hangs, closes connections, and repeats, delays or
+//! loses events of watches. The real server answers everything else under the client's own identity: bearer tokens
 //! are passed on, and the subject of a client certificate is impersonated.
 //!
 //! ```no_run
@@ -38,10 +38,10 @@ pub enum Injection {
         code: u16,
         /// The reason in the Kubernetes status object.
         reason: &'static str,
-        /// After how many seconds it asks to be asked again.
+        /// The header `Retry-After`, in seconds.
         retry_after: Option<u32>,
     },
-    /// The server does what it was asked to, but its answer is lost and this error arrives instead.
+    /// The server carries out the request, but its response is lost and replaced by this error.
     LoseAnswer {
         /// The HTTP status code.
         code: u16,
@@ -52,17 +52,17 @@ pub enum Injection {
     Hang,
     /// The request waits for [`FaultyServer::release`] before it is passed on.
     Hold,
-    /// The connection that the request came on is closed, with everything else on it.
+    /// The connection of the request is closed, with all other requests on it.
     Cut,
-    /// The answer is passed on, but the connection is closed in the middle of it after so many bytes.
+    /// The connection is closed after so many bytes of the response.
     CutAfter(usize),
-    /// The answer stops coming after so many bytes, and the connection stays open.
+    /// The response stalls after so many bytes, and the connection stays open.
     StallAfter(usize),
-    /// Every event of a watch comes twice.
+    /// Every event of a watch is sent twice.
     RepeatEvents,
-    /// Every event of a watch comes this much later.
+    /// Every event of a watch is delayed by this time.
     DelayEvents(Duration),
-    /// So many events of a watch do not come; then the watch ends.
+    /// So many events of a watch are lost; then the watch ends.
     LoseEvents(usize),
     /// A watch begins with the error that its resource version is too old.
     Expire,
@@ -78,7 +78,7 @@ impl Injection {
 
 type Condition = Arc<dyn Fn(&Asked) -> bool + Send + Sync>;
 
-/// What goes wrong, when, and how often.
+/// A fault, the requests it applies to, and how often.
 #[derive(Clone)]
 pub struct Fault {
     pub(crate) injection: Injection,
@@ -93,13 +93,13 @@ impl std::fmt::Debug for Fault {
 }
 
 impl Fault {
-    /// A fault that happens to the next request.
+    /// A fault of the next request.
     #[must_use]
     pub fn new(injection: Injection) -> Self {
         Self { injection, conditions: Vec::new(), times: 1 }
     }
 
-    /// It happens only to requests like this; every condition must hold.
+    /// Limits it to requests that match; if called several times, all conditions must hold.
     #[must_use]
     pub fn when(mut self, condition: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> Self {
         self.conditions.push(Arc::new(condition));

@@ -43,7 +43,7 @@ use crate::ControlPlane;
 type Answer = Response<StreamBody<Frames>>;
 type Frames = std::pin::Pin<Box<dyn futures::Stream<Item = Result<Frame<Bytes>, std::io::Error>> + Send>>;
 
-/// Stands before an API server and lets things go wrong. It ends when it is dropped.
+/// A proxy in front of an API server that injects faults. It ends when it is dropped.
 pub struct FaultyServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -67,19 +67,19 @@ struct Shared {
     upstream: Upstream,
     faults: Mutex<Vec<Fault>>,
     writes: WriteCount,
-    /// Grows when all connections are to be closed.
+    /// Incremented to close all connections.
     cuts: watch::Sender<u64>,
-    /// Whether requests that are held go on.
+    /// Whether held requests continue.
     released: watch::Sender<bool>,
 }
 
 impl FaultyServer {
-    /// Starts one before `plane`, with a count of writes of its own.
+    /// Starts one in front of `plane`, with a write count of its own.
     pub async fn start(plane: &ControlPlane) -> Result<Self> {
         Self::counting(plane, WriteCount::default()).await
     }
 
-    /// Starts one before `plane`, whose writes count towards `writes`.
+    /// Starts one in front of `plane` that adds its writes to `writes`.
     pub async fn counting(plane: &ControlPlane, writes: WriteCount) -> Result<Self> {
         let acceptor = TlsAcceptor::from(Arc::new(tls(plane)?));
         let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen on loopback")?;
@@ -91,7 +91,7 @@ impl FaultyServer {
         Ok(Self { address, shared, accepting })
     }
 
-    /// The kubeconfig, with this server in the place of the real one.
+    /// The kubeconfig with the address of this server instead of the real one.
     pub fn reached_through(&self, mut kubeconfig: Kubeconfig) -> Kubeconfig {
         for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(format!("https://{}", self.address));
@@ -99,22 +99,22 @@ impl FaultyServer {
         kubeconfig
     }
 
-    /// Lets something go wrong. Of several faults that concern a request, the first injected happens.
+    /// Injects a fault. Of several that match a request, the one injected first applies.
     pub fn inject(&self, fault: Fault) {
         self.faults().push(fault);
     }
 
-    /// How many injected faults have not happened as often as they should yet.
+    /// How many injected faults have not yet occurred as often as requested.
     pub fn outstanding(&self) -> usize {
         self.faults().iter().filter(|fault| fault.times > 0).count()
     }
 
-    /// Lets nothing go wrong any more.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.faults().clear();
     }
 
-    /// Passes on what is held, and holds nothing from now on.
+    /// Passes on held requests, and holds none from now on.
     pub fn release(&self) {
         self.shared.released.send_replace(true);
     }
@@ -134,7 +134,7 @@ impl FaultyServer {
     }
 }
 
-/// Serves as the real server would, and asks for client certificates of the same authority.
+/// The TLS configuration of the real server, which requests client certificates of the same authority.
 fn tls(plane: &ControlPlane) -> Result<ServerConfig> {
     let (certificate, key) = plane.serving_pair()?;
     let mut authorities = RootCertStore::empty();
@@ -155,7 +155,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
     }
 }
 
-/// Serves one connection until it ends, or is cut.
+/// Serves one connection until it ends, or is closed by a fault.
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
     let mut cuts = shared.cuts.subscribe();
     let cut = watch::Sender::new(false);
@@ -170,7 +170,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
         served.map_err(|error| anyhow::anyhow!("connection ended: {error}"))
     };
     tokio::select! {
-        // How a connection ends is for its client to judge.
+        // The client reports how a connection ended.
         _ = serving => {}
         _ = cuts.changed() => {}
         _ = cut_seen.changed() => {}
@@ -203,7 +203,7 @@ async fn answer(
         other => {
             let (parts, body) = shared.pass_on(request, &asked, identity.as_deref()).await?.into_parts();
             let mut answer = Response::from_parts(parts, framed(tampered(events::untouched(body), other.as_ref())));
-            // The body may no longer be as long as the header says, and HTTP/2 knows no such header.
+            // The body may be shorter now, and HTTP/2 does not need the header.
             answer.headers_mut().remove(header::CONTENT_LENGTH);
             answer.headers_mut().remove(header::TRANSFER_ENCODING);
             Ok(answer)

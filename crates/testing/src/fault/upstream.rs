@@ -1,4 +1,4 @@
-//! The way to the real API server.
+//! The connection to the real API server.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use super::identity::Identity;
 
 type Http = Client<HttpsConnector<HttpConnector>, Incoming>;
 
-/// Passes requests on, as those who made them.
+/// Passes requests on with the identities of their clients.
 #[derive(Clone)]
 pub(super) struct Upstream {
     server: Uri,
     /// With the administrator's certificate, which may impersonate.
     admin: Arc<Http>,
-    /// Without one: the token in the request says who asks.
+    /// Without one, for requests with a token.
     token: Arc<Http>,
 }
 

@@ -1,4 +1,4 @@
-//! Counting writes, and acting on a certain one.
+//! Counts writes, and acts on a certain one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ impl WriteCount {
         self.lock().count
     }
 
-    /// Whether a write is being carried out: others may see it already, and it is not counted yet.
+    /// Whether a write is in progress: its effect may be visible already, and it is not counted yet.
     pub fn is_under_way(&self) -> bool {
         self.lock().under_way > 0
     }
@@ -44,14 +44,13 @@ impl WriteCount {
         UnderWay(self)
     }
 
-    /// Calls `act` once the `nth` write from now has been carried out and before it is answered; its client never gets
-    /// an answer.
+    /// Calls `act` after the `nth` write from now has been carried out and before its response, which is never sent.
     pub fn at(&self, nth: usize, act: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.act_at = Some((state.count + nth, Box::new(act)));
     }
 
-    /// Takes back what [`WriteCount::at`] asked for, unless it has happened: no write goes unanswered any more.
+    /// Cancels [`WriteCount::at`], unless it has happened: all later writes get their responses.
     pub fn cancel(&self) {
         self.lock().act_at = None;
     }
@@ -61,7 +60,7 @@ impl WriteCount {
         self.lock().act_at.is_some()
     }
 
-    /// Counts a write that has been carried out; whether its answer is to be swallowed.
+    /// Counts a write that has been carried out. Returns whether its response must be dropped.
     fn carried_out(&self) -> bool {
         let mut state = self.lock();
         state.count += 1;

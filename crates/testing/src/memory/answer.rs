@@ -1,4 +1,4 @@
-//! Answers, and how they look on the wire.
+//! Responses, and their form on the wire.
 
 use std::convert::Infallible;
 
@@ -15,14 +15,14 @@ use super::watch::Watch;
 /// The body of an answer: all at once, or a watch's events as they come.
 pub type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What is answered to a request.
+/// The response to a request.
 pub(super) enum Answer {
     Json(u16, Value),
     Text(u16, &'static str),
     Watch(Box<Watch>),
 }
 
-/// How objects are to look.
+/// The form in which objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Whole,

@@ -1,4 +1,4 @@
-//! Reading a request: which objects it is about, and how the answer should look.
+//! Parses requests: the objects that they are for, and the form of the response.
 
 use http::header::{ACCEPT, HeaderMap};
 use http::request::Parts;
@@ -8,19 +8,19 @@ use super::failure::Failure;
 use super::kinds::Kind;
 use super::store::Key;
 
-/// Subresources that can be asked for.
+/// The subresource that is served.
 const STATUS: &str = "status";
 
-/// A request about objects of one kind.
+/// A request for objects of one kind.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// The kind's place among those that are served.
+    /// The index of the kind among those that are served.
     pub(super) id: usize,
     pub(super) kind: Kind,
-    /// Empty: all, or the kind has none.
+    /// Empty for all namespaces, and for kinds without.
     pub(super) namespace: String,
     pub(super) name: Option<String>,
-    /// Whether it is about the status only.
+    /// Whether it is for the status only.
     pub(super) status: bool,
     pub(super) query: Query,
     pub(super) shape: Shape,
@@ -67,7 +67,7 @@ impl Call {
 struct Path<'a> {
     group: &'a str,
     version: &'a str,
-    /// Empty: none is named.
+    /// Empty if the path contains none.
     namespace: &'a str,
     plural: &'a str,
     name: Option<&'a str>,
@@ -112,7 +112,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The parameters behind the question mark.
+/// The parameters of the query.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -123,7 +123,7 @@ impl Query {
         Self(pairs.map(|(key, value)| (decode(&key.replace('+', " ")), decode(&value.replace('+', " ")))).collect())
     }
 
-    /// The value, unless it is empty or not there.
+    /// The value, unless it is empty or missing.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -134,7 +134,7 @@ impl Query {
     }
 }
 
-/// Takes the percent signs out of a part of a URL.
+/// Decodes the percent-encoding of a part of a URL.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -11,7 +11,7 @@ use super::kinds::Kind;
 use super::store::State;
 use super::{meta, namespaces};
 
-/// What only the server writes.
+/// Fields that only the server writes.
 const SERVER_ONLY: [&str; 6] =
     ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "selfLink", "uid"];
 
@@ -57,7 +57,7 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
     if kind.generation {
         meta::set(object, "generation", json!(1));
     }
-    // A kubelet introduces its node with its status.
+    // A kubelet creates its node with its status.
     if kind.status
         && *kind != Kind::NODE
         && let Some(fields) = object.as_object_mut()

@@ -1,4 +1,4 @@
-//! Deleting objects: at once, or when their last finalizer has gone.
+//! Deletes objects: at once, or when their last finalizer is removed.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::store::{Key, State};
 use super::update::{count_generation, other_uid};
 use super::{meta, namespaces};
 
-/// What became of an object.
+/// The result of a deletion.
 enum Outcome {
     Gone(Arc<Value>),
     Held(Arc<Value>),
@@ -76,7 +76,7 @@ fn check_preconditions(kind: &Kind, name: &str, wanted: &Value, object: &Value) 
     }
 }
 
-/// Kinds that may take a while to go are answered with, even if they went at once.
+/// Kinds whose deletion may take a while: the response is the object, even if it was deleted at once.
 fn shows_the_deleted(kind: &Kind) -> bool {
     kind.group.is_empty() && ["namespaces", "pods", "serviceaccounts", "services"].contains(&kind.plural)
 }
@@ -113,7 +113,7 @@ fn mark(state: &mut State, key: &Key, object: &Arc<Value>) -> Arc<Value> {
     state.put(key.clone(), marked)
 }
 
-/// First all that is in it, then the namespace.
+/// First all objects in it, then the namespace.
 fn remove_namespace(kinds: &[Kind], state: &mut State, key: &Key, object: &Arc<Value>) -> Arc<Value> {
     if meta::is_deleting(object) {
         return object.clone();

@@ -1,4 +1,4 @@
-//! What the cluster says about itself and its API.
+//! Discovery: the version of the cluster, and its API.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::kinds::Kind;
 
-/// The version it says it has.
+/// The version that it reports.
 const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.3");
 const OBJECT_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The answer to a question about the cluster itself, if it is one.
+/// The response, if the request is for discovery.
 pub(super) fn answer(kinds: &[Kind], path: &str) -> Option<Answer> {
     let segments: Vec<_> = path.trim_matches('/').split('/').collect();
     let json = |value| Some(Answer::Json(200, value));

@@ -1,4 +1,4 @@
-//! Refusals, as the Status objects of a kube-apiserver.
+//! Errors, as the Status objects of a kube-apiserver.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::kinds::Kind;
 /// Why a request is refused.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The path is none of the API's.
+    /// The API has no such path.
     NoSuchPath,
     Status(Box<Status>),
 }
@@ -79,7 +79,7 @@ impl Failure {
         Self::about(kind, name, 409, "AlreadyExists", format!("{} {name:?} already exists", kind.qualified()))
     }
 
-    /// The object is another one than the writer has seen, or is in another state.
+    /// The object is not the one that the writer has read, or was changed since.
     pub(super) fn conflict(kind: &Kind, name: &str, cause: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {cause}", kind.qualified());
         Self::about(kind, name, 409, "Conflict", message)
@@ -90,12 +90,12 @@ impl Failure {
         Self::conflict(kind, name, cause)
     }
 
-    /// What a deletion wanted to be true is not.
+    /// A precondition of a deletion is not met.
     pub(super) fn precondition(kind: &Kind, name: &str, cause: &str) -> Self {
         Self::conflict(kind, name, cause).calling_it(kind.kind)
     }
 
-    /// The details say which object it is about; they call its kind by one name or the other.
+    /// The details identify the object; they name its kind or its resource.
     pub(super) fn calling_it(mut self, called: &str) -> Self {
         if let Self::Status(status) = &mut self
             && let Some(details) = &mut status.details
@@ -130,7 +130,7 @@ impl Failure {
     }
 }
 
-/// What a Status says about the object it is about.
+/// The details of a Status about its object.
 pub(super) fn details(kind: &Kind, name: &str, called: &str) -> Map<String, Value> {
     let group = Some(kind.group).filter(|group| !group.is_empty());
     let entries = [("name", Some(name).filter(|name| !name.is_empty())), ("group", group), ("kind", Some(called))];

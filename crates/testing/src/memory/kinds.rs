@@ -1,21 +1,21 @@
 //! The kinds a cluster in memory serves.
 
-/// A kind, as its API server knows it.
+/// A kind that an API server serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Empty for the core group.
     pub group: &'static str,
     /// Such as `v1`.
     pub version: &'static str,
-    /// The resource: lower case, several.
+    /// The resource: the plural in lower case.
     pub plural: &'static str,
     /// Such as `ConfigMap`.
     pub kind: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     /// Whether its status is written by its own path only.
     pub status: bool,
-    /// Whether it counts the changes of its spec in `metadata.generation`.
+    /// Whether `metadata.generation` counts the changes of its spec.
     pub generation: bool,
     /// Whether a CRD defines it: its updates must then carry a resource version.
     pub custom: bool,
@@ -51,7 +51,7 @@ impl Kind {
         custom: true,
         ..PLAIN
     };
-    /// What a cluster says about itself.
+    /// Claims of a cluster.
     pub const CLUSTER_CLAIM: Self = Self {
         group: "cluster.open-cluster-management.io",
         version: "v1alpha1",

@@ -1,4 +1,4 @@
-//! The metadata that the server is in charge of.
+//! The metadata that the server sets.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::failure::Failure;
 use super::kinds::Kind;
 
-/// What Kubernetes makes random names of: no vowels, so no words.
+/// The characters of random names in Kubernetes: no vowels, so no words.
 const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const LONGEST_NAME: usize = 253;
@@ -28,7 +28,7 @@ pub(super) fn clear(object: &mut Value, fields: &[&str]) {
     }
 }
 
-/// Gives `new` the fields that a writer cannot change, as `old` has them.
+/// Copies the fields that a writer cannot change from `old` to `new`.
 pub(super) fn keep(new: &mut Value, old: &Value, fields: &[&str]) {
     for field in fields {
         match old["metadata"].get(field) {
@@ -46,7 +46,7 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Now, as objects say it.
+/// Now, in the format of Kubernetes.
 pub(super) fn now() -> Value {
     let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
     json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -66,7 +66,7 @@ pub(super) fn generated_name(prefix: &str) -> String {
     format!("{prefix}{}", suffix.map(char::from).collect::<String>())
 }
 
-/// Reads an object of the kind: says what it is, and has metadata.
+/// Reads an object of the kind, and sets its kind and API version.
 pub(super) fn parse(kind: &Kind, body: &[u8]) -> Result<Value, Failure> {
     let mut object: Value = serde_json::from_slice(body).map_err(|error| Failure::bad_request(error.to_string()))?;
     if !object.is_object() {
@@ -103,7 +103,7 @@ pub(super) fn set_namespace(object: &mut Value, namespace: &str) -> Result<(), F
     Ok(())
 }
 
-/// Leaves no empty lists and maps in the metadata: a server does not show them.
+/// Removes empty lists and maps from the metadata: a server does not return them.
 pub(super) fn tidy(object: &mut Value) {
     let is_empty = |value: &Value| match value {
         Value::Null => true,

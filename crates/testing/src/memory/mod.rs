@@ -1,7 +1,7 @@
 //! A managed cluster in memory: see [`MemoryCluster`].
 //!
 //! A request is read (`call`), answered under one lock (`read`, `create`, `update`, `delete`) from the objects
-//! in `store`, which also keeps what happened lately for `watch`. `failure` words the refusals.
+//! in `store`, which also keeps the latest changes for `watch`. `failure` has the errors.
 
 mod answer;
 mod call;
@@ -58,18 +58,18 @@ use self::store::State;
 /// over it is like any other. Objects are created, read, listed, watched (from a resource version,
 /// with bookmarks, or with initial events), replaced, merge-patched and deleted as there: uids,
 /// resource versions, generations, finalizers, preconditions, label selectors, `metadata.name` fields,
-/// metadata-only answers, dry runs, and refusals as Status objects. Tests hold it to what a real
-/// kube-apiserver answers to the same requests.
+/// metadata-only responses, dry runs, and errors as Status objects. Tests compare its responses with those
+/// of a real kube-apiserver.
 ///
 /// It neither authenticates nor authorizes; specs are neither validated nor
-/// completed with defaults, apart from a few fields of namespaces and secrets; nothing collects
-/// garbage, so owners go without what they own; a list is never cut into pages; patches other than
+/// completed with defaults, apart from a few fields of namespaces and secrets; there is no garbage
+/// collection; lists have no pages; patches other than
 /// merge patches are refused with 415.
 #[derive(Clone)]
 pub struct MemoryCluster {
     kinds: Arc<[Kind]>,
     state: Arc<Mutex<State>>,
-    /// The newest resource version, for those who wait for changes.
+    /// The newest resource version, for watches.
     newest: Arc<signal::Sender<u64>>,
 }
 

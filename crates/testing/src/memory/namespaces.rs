@@ -1,4 +1,4 @@
-//! Namespaces: what is in one needs it, and goes with it.
+//! Namespaces: objects can be created only in existing ones, and are deleted with them.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub(super) fn check_accepts(kinds: &[Kind], state: &State, call: &Call, name: &s
     }
 }
 
-/// Deletes a namespace that nothing holds any more, once it is being deleted.
+/// Removes a namespace that is being deleted and has no finalizers any more.
 pub(super) fn finish(kinds: &[Kind], state: &mut State, namespace: &str) {
     let Some(key) = key(kinds, namespace).filter(|_| !namespace.is_empty()) else { return };
     let ready = state.get(&key).is_some_and(|found| meta::is_deleting(&found) && meta::finalizers(&found).is_empty());

@@ -1,4 +1,4 @@
-//! Getting and listing objects.
+//! Gets and lists objects.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn list_of(call: &Call, version: u64, mut items: Vec<Value>) -> Value
         Shape::Whole => (format!("{}List", call.kind.kind), call.kind.api_version()),
         Shape::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
     };
-    // Items of built-in kinds do not say what they are: the list does.
+    // Items of built-in kinds have no kind and API version: the list has them.
     if call.shape == Shape::Whole && !call.kind.custom {
         items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| {
             item.remove("kind");

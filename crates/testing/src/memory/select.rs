@@ -5,15 +5,15 @@ use serde_json::Value;
 use super::call::Query;
 use super::failure::Failure;
 
-/// Which objects are asked for.
+/// The selection of objects in a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     labels: Vec<(String, Test)>,
-    /// Pointers into the object, each with what is there or, when `false`, is not.
+    /// Pointers into the object, each with the value that must or, if `false`, must not be there.
     fields: Vec<(&'static str, bool, String)>,
 }
 
-/// What is asked of one label.
+/// The requirement for one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
     Exists,

@@ -1,4 +1,4 @@
-//! The objects of a cluster, and what happened to them lately.
+//! The objects of a cluster, and their latest changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 /// How many changes are kept for watches that start in the past.
 const LOG_LENGTH: usize = 256;
 
-/// Where an object is kept; sorts by kind, namespace, name.
+/// The key of an object; sorts by kind, namespace, name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// The kind's place among those that are served.
+    /// The index of the kind among those that are served.
     pub(super) kind: usize,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -23,9 +23,9 @@ pub(super) struct Key {
 pub(super) struct Event {
     pub(super) version: u64,
     pub(super) kind: usize,
-    /// Before; none when it is new.
+    /// Before; `None` if it is new.
     pub(super) old: Option<Arc<Value>>,
-    /// After; none when it is gone.
+    /// After; `None` if it was deleted.
     pub(super) new: Option<Arc<Value>>,
 }
 
@@ -96,7 +96,7 @@ impl State {
         self.log.push_back(Event { version: self.version, kind, old, new });
     }
 
-    /// What happened after a version; `None` when that is no longer known.
+    /// The changes after a version; `None` if they are no longer in the log.
     pub(super) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Event>> {
         let first = self.log.partition_point(|event| event.version <= version);
         (version >= self.forgotten).then(|| self.log.range(first..))

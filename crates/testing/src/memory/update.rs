@@ -1,4 +1,4 @@
-//! Replacing and patching objects.
+//! Replaces and patches objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::store::State;
 use super::{create, meta, namespaces};
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
-/// What no writer can change.
+/// Fields that no writer can change.
 const FIXED: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -81,7 +81,7 @@ fn check_same_name(object: &Value, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says that the object is another one than was meant.
+/// The error if the object is another one than the writer's.
 pub(super) fn other_uid(expected: &str, present: &Value) -> String {
     let present = meta::text(present, "uid");
     format!("Precondition failed: UID in precondition: {expected}, UID in object meta: {present}")
@@ -119,7 +119,7 @@ fn write(
     Ok(Answer::Json(200, call.shape.of(&stored)))
 }
 
-/// An object that is being deleted goes with its last finalizer.
+/// An object that is being deleted is removed with its last finalizer.
 fn store(kinds: &[Kind], state: &mut State, call: &Call, name: &str, new: Value) -> Arc<Value> {
     let key = call.key(name);
     if call.kind != Kind::NAMESPACE && meta::is_deleting(&new) && meta::finalizers(&new).is_empty() {

@@ -1,4 +1,4 @@
-//! Watches: the events of the objects of a kind, from a resource version on.
+//! Watches: the events of the objects of a kind after a resource version.
 
 use std::convert::Infallible;
 use std::sync::Arc;

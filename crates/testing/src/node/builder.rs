@@ -25,14 +25,14 @@ impl Default for NodeBuilder {
 }
 
 impl NodeBuilder {
-    /// Where the binaries are (default: [`Assets::discover`]).
+    /// The folders of the binaries (default: [`Assets::discover`]).
     #[must_use]
     pub fn assets(mut self, assets: Assets) -> Self {
         self.assets = Some(assets);
         self
     }
 
-    /// Leaves the folder with logs there in the end (default: `OCM_TESTING_KEEP=1`).
+    /// Keeps the folder with logs in the end (default: `OCM_TESTING_KEEP=1`).
     #[must_use]
     pub fn keep(mut self, keep: bool) -> Self {
         self.keep = keep;
@@ -42,7 +42,7 @@ impl NodeBuilder {
     /// Starts a node for a control plane made by [`control_plane`](super::control_plane), within
     /// [`isolated`](super::isolated), and waits until it is Ready.
     ///
-    /// When that fails, the folder with the logs stays, and the error shows the last lines of each.
+    /// If that fails, the folder with the logs is kept, and the error shows the last lines of each.
     pub async fn start(self, plane: &ControlPlane) -> Result<Node> {
         let cgroup = isolation::cgroup()?;
         if TAKEN.swap(true, Ordering::Relaxed) {
@@ -104,7 +104,7 @@ impl Node {
     }
 }
 
-/// Ready, and no longer marked as one that is not.
+/// Ready, and without the taint of a node that is not.
 fn is_ready(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array();
     let ready = conditions.into_iter().flatten().any(|found| found["type"] == "Ready" && found["status"] == "True");

@@ -1,4 +1,4 @@
-//! Control groups, the one thing of a container that no namespace takes away with it.
+//! Control groups, the only part of a container that does not end with its namespaces.
 //!
 //! All containers of a node are in one group that carries the id of the process that made the namespaces. That process
 //! removes it in the end; where it was killed, the next one does. Controllers that were switched on for it stay so, since others
@@ -14,16 +14,16 @@ use crate::eventually_within;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "ocm-testing-";
-/// What kubelet asks of its group, as far as the machine has it (version 2).
+/// The controllers that kubelet needs in its group, as far as the machine has them (version 2).
 const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "memory", "hugetlb", "pids"];
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The group of the nodes that this process makes namespaces for.
+/// The group of the nodes in the namespaces of this process.
 pub(super) fn own() -> String {
     format!("{PREFIX}{}", std::process::id())
 }
 
-/// Makes a group in every hierarchy: kubelet wants to find its own, with all controllers.
+/// Makes a group in every hierarchy: kubelet requires its own, with all controllers.
 pub(super) fn create(group: &str) -> Result<()> {
     create_in(Path::new(ROOT), group)
 }
@@ -34,7 +34,7 @@ fn create_in(root: &Path, group: &str) -> Result<()> {
     }
     for hierarchy in hierarchies_in(root) {
         let folder = hierarchy.join(group);
-        // That of a killed process which had our id.
+        // Left by a killed process with our id.
         remove_folder(&folder);
         fs::create_dir(&folder).with_context(|| {
             format!(
@@ -46,7 +46,7 @@ fn create_in(root: &Path, group: &str) -> Result<()> {
     Ok(())
 }
 
-/// Switches controllers on for the groups below.
+/// Enables controllers for the groups below.
 fn hand_down(root: &Path) -> Result<()> {
     let control = root.join("cgroup.subtree_control");
     let words = |path: &Path| fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));
@@ -77,7 +77,7 @@ pub(super) async fn remove(group: &str) {
     let _ = eventually_within(PATIENCE, "the control groups are gone", gone).await;
 }
 
-/// Removes the control groups of processes that are no more, which [`isolated`](super::isolated) does first of all.
+/// Removes the control groups of processes that have ended. [`isolated`](super::isolated) does this first.
 pub fn remove_dead() {
     for hierarchy in hierarchies() {
         for folder in folders_in(&hierarchy) {

@@ -1,4 +1,4 @@
-//! What the parts of a node are told in files.
+//! The configuration files of the parts of a node.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{ADDRESS, NAME};
 
-/// Where Debian puts the plugins that connect pods.
+/// The folder of the CNI plugins in Debian.
 pub(super) const CNI_PLUGINS: &str = "/usr/lib/cni";
 /// What every pod's own container runs, see images.rs.
 pub(super) const PAUSE: &str = "localhost/pause:1";
@@ -42,7 +42,7 @@ impl Files {
     }
 }
 
-/// Where a part's kubeconfig is.
+/// The path of a part's kubeconfig.
 pub(super) fn login_path(dir: &Path, part: &str) -> PathBuf {
     dir.join(format!("{part}.kubeconfig"))
 }
@@ -73,7 +73,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
     )
 }
 
-/// Each pod is connected to the machine by a cable of its own. A bridge between pods would carry the answer of a service's
+/// Each pod is connected to the machine by a veth pair of its own. A bridge between pods would carry the answer of a service's
 /// pod past the packet rules that have to turn it back into the service's, unless the kernel has `br_netfilter`.
 fn network() -> Value {
     let addresses = json!({"type": "host-local", "ranges": [[{"subnet": PODS}]], "routes": [{"dst": "0.0.0.0/0"}]});
@@ -81,7 +81,7 @@ fn network() -> Value {
     json!({"cniVersion": "0.4.0", "name": "pods", "plugins": [pods, {"type": "portmap", "capabilities": {"portMappings": true}}]})
 }
 
-/// All registries there are, for containerd: what is not in ours is not to be had.
+/// Our registry instead of all others, for containerd: nothing else can be pulled.
 fn registries(port: u16) -> String {
     let url = format!("http://127.0.0.1:{port}");
     format!("server = \"{url}\"\n[host.\"{url}\"]\n  capabilities = [\"pull\", \"resolve\"]\n")
@@ -96,7 +96,7 @@ fn registry(port: u16) -> Value {
     })
 }
 
-/// Nobody but us is in this network, so kubelet lets everybody ask; the API server does, for logs.
+/// The network contains only this program, so kubelet allows anonymous requests; the API server makes them, for logs.
 fn kubelet(cgroup: &str) -> Value {
     let never = json!({"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"});
     json!({
@@ -121,7 +121,7 @@ fn kubelet(cgroup: &str) -> Value {
     })
 }
 
-/// `conntrack`: its limits are the whole machine's, and none of a node's business here.
+/// `conntrack`: its limits are those of the whole machine, and are not changed.
 fn kube_proxy(kubeconfig: &Path) -> Value {
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",

@@ -12,12 +12,12 @@ use super::config::PAUSE;
 use super::{Node, requirements};
 use crate::{TempDir, spawn};
 
-/// What containerd keeps the images of pods under.
+/// The containerd namespace of the images of pods.
 const NAMESPACE: &str = "k8s.io";
 
-/// What holds the namespaces of a pod together: it sleeps.
+/// The program of the container that keeps the namespaces of a pod: it sleeps.
 pub(super) fn pause() -> Result<Image> {
-    // By this path, since busybox goes by the name it is called under.
+    // By this path, since busybox selects its function by the name of the program.
     Ok(Image::new(Reference::parse(PAUSE)?).executable("/busybox", busybox()?).entrypoint([
         "/busybox",
         "sleep",
@@ -31,8 +31,8 @@ fn busybox() -> Result<Vec<u8>> {
 }
 
 impl Node {
-    /// Makes the images of an archive, as `make image` writes it, known to the node, and puts them into its registry, so
-    /// that pods find them whatever their pull policy. What they are called.
+    /// Imports the images of an archive of `make image` into containerd, and puts them into the registry, so that pods find
+    /// them with any pull policy. Returns their names.
     pub async fn import(&self, archive: &Path) -> Result<Vec<Reference>> {
         let file = File::open(archive)
             .with_context(|| format!("failed to open {}: `make image` writes the images", archive.display()))?;
@@ -46,7 +46,7 @@ impl Node {
         Ok(names)
     }
 
-    /// Packs an image and makes it known to the node, as [`import`](Self::import) does.
+    /// Packs an image and [imports](Self::import) it.
     pub async fn import_image(&self, image: &Image) -> Result<()> {
         let folder = TempDir::new("image")?;
         let path = folder.path().join("image.tar");
@@ -55,8 +55,7 @@ impl Node {
         self.import(&path).await.map(drop)
     }
 
-    /// Makes `busybox`, packed from the machine's own, known to the node. The name has no tag, which means pull policy
-    /// Always.
+    /// Imports `busybox`, packed from that of the machine. The name has no tag, which means pull policy Always.
     pub async fn serve_busybox(&self) -> Result<()> {
         let program = requirements::find("busybox")?;
         let output = Command::new(&program).arg("--list").output();

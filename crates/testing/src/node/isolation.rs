@@ -16,11 +16,10 @@ const INSIDE: &str = "OCM_TESTING_NODE_CGROUP";
 const SCRIPT: &str = include_str!("namespaces.sh");
 const UNSHARE: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// Runs `program` in namespaces of its own; to be called first thing in `main`.
+/// Runs `program` in namespaces of its own. Must be called first in `main`.
 ///
 /// The first call starts this program again with the same arguments, inside, and waits for its end; the second one, there,
-/// runs `program`. Ctrl-C and SIGTERM end it, and nothing stays behind. The exit code says whether it succeeded; an error
-/// is printed.
+/// runs `program`. Ctrl-C and SIGTERM end it, and nothing is left behind. Returns its exit code; an error is printed.
 pub fn isolated<F, Fut>(program: F) -> ExitCode
 where
     F: FnOnce() -> Fut,

@@ -1,4 +1,4 @@
-//! What an administrator sees with kubectl, and waits for.
+//! Reads and waits for objects with kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{ControlPlane, Seen, eventually};
 
-/// What `kubectl get` finds.
+/// The output of `kubectl get`.
 pub async fn get(plane: &ControlPlane, what: &[&str]) -> Result<Value> {
     let args = [&["get"], what, &["-o", "json"]].concat();
     Ok(serde_json::from_str(&plane.kubectl(&args).await?)?)

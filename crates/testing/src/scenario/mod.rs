@@ -1,7 +1,7 @@
-//! What the stories of `ocm-demo`, `ocm-test-node` and `ocm-interop` are made of: steps that are shown as they happen, our
-//! programs under the accounts of `deploy/`, and what an administrator waits for.
+//! What `ocm-demo`, `ocm-test-node` and `ocm-interop` have in common: steps that are printed as they run, our programs under
+//! the accounts of `deploy/`, and waiting with kubectl.
 //!
-//! Everything here is what a person would do by hand; our crates are not called, only their programs.
+//! Every step is one that an administrator could do by hand: only our programs are used, not our crates.
 
 mod accounts;
 mod look;
@@ -13,4 +13,4 @@ pub use accounts::{AGENT, Account, BOOTSTRAP, HUB};
 pub use look::{condition, get, is_gone, is_there, write_secret};
 pub use ours::Ours;
 pub use running::Running;
-pub use steps::{finish, say, step};
+pub use steps::{finish, print_line, step};

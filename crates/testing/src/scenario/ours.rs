@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{AGENT, Account, BOOTSTRAP, HUB};
 use crate::{ControlPlane, Port, Process, ProcessBuilder, TempDir};
 
-/// Our programs, and a folder for what they read and say.
+/// Our programs, and a folder for their files and logs.
 #[derive(Debug)]
 pub struct Ours {
     programs: PathBuf,
@@ -22,13 +22,13 @@ impl Ours {
         Ok(Self { programs: programs.into(), folder: TempDir::new("scenario")? })
     }
 
-    /// Those beside the program that runs.
+    /// The programs in the folder of the current one.
     pub fn beside_this_program() -> Result<Self> {
         let own = std::env::current_exe().context("failed to find this program's own folder")?;
         Self::new(own.parent().context("this program has no folder")?)
     }
 
-    /// Where one of them is.
+    /// The path of a program.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }
@@ -46,7 +46,7 @@ impl Ours {
         Ok(path)
     }
 
-    /// Leaves the folder there in the end; where it is.
+    /// Keeps the folder, and returns its path.
     pub fn keep(&self) -> Result<&Path> {
         self.folder.keep()?;
         Ok(self.folder.path())
@@ -54,11 +54,11 @@ impl Ours {
 
     /// Prepares to start a program, called `name` in messages and by its log.
     pub fn process(&self, program: impl AsRef<Path>, name: &str) -> ProcessBuilder {
-        // What it logs is waited for.
+        // The scenario waits for lines of its log.
         Process::build(name, program.as_ref(), self.file(&format!("{name}.log"))).without_env("RUST_LOG")
     }
 
-    /// Runs one of our programs to its end, as the administrator of a cluster; what it printed.
+    /// Runs one of our programs to its end, as the administrator of a cluster, and returns its output.
     pub async fn run<S: AsRef<OsStr>>(&self, plane: &ControlPlane, program: &str, args: &[S]) -> Result<String> {
         let path = self.program(program);
         let mut command = tokio::process::Command::new(&path);
@@ -71,25 +71,25 @@ impl Ours {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// What `ocm crds` prints for a hub whose webhook is a process at this port.
+    /// The output of `ocm crds` for a hub whose webhook is a process at this port.
     pub async fn hub_crds(&self, hub: &ControlPlane, webhook: &Port) -> Result<String> {
         let url = format!("https://127.0.0.1:{}", webhook.number());
         self.crds(hub, &["--hub", "--conversion-url", &url]).await
     }
 
-    /// What `ocm crds` prints for a managed cluster.
+    /// The output of `ocm crds` for a managed cluster.
     pub async fn managed_crds(&self, managed: &ControlPlane) -> Result<String> {
         self.run(managed, "ocm", &["crds", "--managed"]).await
     }
 
-    /// What `ocm crds` prints with these arguments, and with the cluster's authority as the webhook's.
+    /// The output of `ocm crds` with these arguments, and with the cluster's authority as the webhook's.
     pub async fn crds(&self, plane: &ControlPlane, args: &[&str]) -> Result<String> {
         let authority = self.write("ca.crt", plane.certificate_authority())?;
         let authority = authority.to_string_lossy();
         self.run(plane, "ocm", &[&["crds"], args, &["--conversion-ca-file", &authority]].concat()).await
     }
 
-    /// A folder with certificate and key of a webhook, as it reads them.
+    /// A folder with certificate and key of a webhook.
     pub fn webhook_certificates(&self, hub: &ControlPlane) -> Result<PathBuf> {
         let (certificate, key) = hub.serving_certificate(&["127.0.0.1"])?;
         self.write("webhook/tls.crt", &certificate)?;
@@ -97,7 +97,7 @@ impl Ours {
         Ok(self.file("webhook"))
     }
 
-    /// The webhook. The hub's API server asks it over loopback, where in a cluster it would be a service.
+    /// The webhook. The hub's API server calls it over loopback; in a cluster it is a service.
     pub async fn start_webhook(&self, hub: &ControlPlane, port: &Port) -> Result<Process> {
         let process = self.process(self.program("ocm"), "ocm-webhook");
         let process = process
@@ -117,7 +117,7 @@ impl Ours {
         Ok(process)
     }
 
-    /// The agent of a cluster, with a token with which it asks to join.
+    /// The agent of a cluster, with a bootstrap token.
     pub async fn start_agent(&self, name: &str, hub: &ControlPlane, managed: &ControlPlane) -> Result<Process> {
         let process = self.process(self.program("ocm"), &format!("ocm-agent-{name}")).arg("agent");
         let process = run_as(process, AGENT, managed, &self.file(&format!("{name}.kubeconfig"))).await?;
@@ -132,7 +132,7 @@ impl Ours {
     }
 }
 
-/// What hub and agent have in common.
+/// The flags of both hub and agent.
 async fn run_as(
     process: ProcessBuilder,
     account: Account,

@@ -1,4 +1,4 @@
-//! The processes of a story, none of which should end before it does.
+//! The processes of a scenario, none of which should end before it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +25,8 @@ impl Running {
         self.lock().retain(|process| process.name() != name);
     }
 
-    /// Waits until one has ended by itself, and says which, with its last words. To be waited for beside the story, which
-    /// would find out late, and not know why.
+    /// Waits until a process has ended by itself, and returns its name and the last lines of its log. Run it concurrently with the
+    /// scenario, which would fail later and without the cause.
     pub async fn first_to_end(&self) -> Error {
         loop {
             if let Some(error) = self.ended() {

@@ -1,4 +1,4 @@
-//! A real API server accepts every definition of `crds/`, and gives back what is stored under it.
+//! A real API server accepts every definition of `crds/`, and returns objects as they were stored.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use ocm_apimachinery::yaml;
 use ocm_testing::ControlPlane;
 use serde_json::{Value, json};
 
-/// Where the repository keeps the definitions, and objects that show every field.
+/// The folders of the definitions, and of objects with every field.
 const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../api/tests/it/fixtures");
 
@@ -55,7 +55,7 @@ async fn every_definition_is_accepted_and_gives_back_what_is_stored_under_it() -
     Ok(())
 }
 
-/// Whether objects of this version can be stored where nobody converts.
+/// Whether objects of this version can be stored without a conversion webhook.
 fn is_usable(crd: &Value, version: &str) -> bool {
     let is_it = |there: &&Value| there["name"] == version && there["served"] == true;
     let found = crd["spec"]["versions"].as_array().into_iter().flatten().find(is_it);
@@ -105,7 +105,7 @@ fn condition<'a>(crd: &'a Value, name: &str) -> &'a str {
     found.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
 }
 
-/// Whether everything that was sent is there, besides defaults that the API server added.
+/// Whether everything that was sent is there, except for defaults that the API server added.
 fn holds(kept: &Value, sent: &Value) -> bool {
     match (kept, sent) {
         (Value::Object(kept), Value::Object(sent)) => {
@@ -118,7 +118,7 @@ fn holds(kept: &Value, sent: &Value) -> bool {
     }
 }
 
-/// An API server drops fields that are null, save in what it does not look into.
+/// An API server drops fields that are null, except where it keeps unknown fields.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

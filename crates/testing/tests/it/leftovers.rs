@@ -1,7 +1,7 @@
 //! Nothing is left behind, however the process that started a control plane ends.
 //!
 //! The tests run this binary again with `HELPER` set: the ignored test at the end of this file then
-//! starts a control plane, logs its process ids and folder, and comes to the end it was told.
+//! starts a control plane, logs its process ids and folder, and ends in the requested way.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ async fn helper(end: &str) -> Result<Helper> {
     })
 }
 
-/// Reaping an orphan is up to the machine's init; a zombie holds no memory, port or file.
+/// The machine's init reaps orphans; a zombie holds no memory, port or file.
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());

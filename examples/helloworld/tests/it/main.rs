@@ -78,7 +78,7 @@ async fn copies_follow(world: &World) -> Result<()> {
 }
 
 async fn is_copied(world: &World, name: &str, text: &str) -> Result<()> {
-    eventually(&format!("the copy of {name} says {text}"), || async {
+    eventually(&format!("the copy of {name} contains {text}"), || async {
         let data = world.managed_data(name).await?;
         anyhow::Ok(if data["say"] == text { Seen::Settled(()) } else { Seen::NotYet(data.to_string()) })
     })

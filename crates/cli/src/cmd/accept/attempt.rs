@@ -1,4 +1,4 @@
-//! One try to accept one cluster: reads, plans, writes.
+//! One attempt to accept one cluster: reads, plans, writes.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,12 +15,13 @@ use crate::{
     failure::Failure,
 };
 
-/// The state of a cluster after a try.
+/// The state of a cluster after an attempt.
 pub(super) enum Progress {
     Accepted,
-    /// Something is missing that may yet come: what, to complete "waiting for the cluster to", and why that is a failure.
+    /// Something is missing that may still come. The text completes "waiting for the cluster to"; the failure is for callers
+    /// that do not wait.
     Missing(&'static str, Failure),
-    /// Only the user can help.
+    /// Waiting does not help: the user must act.
     Refused(Failure),
 }
 
@@ -29,8 +30,8 @@ pub(super) struct Attempt<'a> {
     pub(super) hub: Connection,
     pub(super) context: &'a Context,
     pub(super) rules: Rules,
-    /// What has been printed, so that another try does not print it again.
-    pub(super) said: HashSet<String>,
+    /// The lines printed so far, so that another attempt does not print them again.
+    pub(super) printed: HashSet<String>,
 }
 
 impl Attempt<'_> {
@@ -57,13 +58,13 @@ impl Attempt<'_> {
 
     async fn apply(&mut self, cluster: &ManagedCluster, name: &str, plan: &Plan) -> Result<(), Failed> {
         for skipped in &plan.skipped {
-            self.note(skipped);
+            self.note_once(skipped);
         }
         for csr in &plan.approved_before {
-            self.say(&format!("CSR {csr} already approved"))?;
+            self.print_once(&format!("CSR {csr} already approved"))?;
         }
         if !plan.approve.is_empty() {
-            self.say(&format!("Starting approve csrs for the cluster {name}"))?;
+            self.print_once(&format!("Starting approve csrs for the cluster {name}"))?;
         }
         for csr in &plan.approve {
             self.approve(csr).await?;
@@ -71,17 +72,17 @@ impl Attempt<'_> {
         if plan.set_accepted {
             return self.set_accepted(cluster, name).await;
         }
-        let set_by_us = self.said.contains(&accepted_line(name));
+        let set_by_us = self.printed.contains(&accepted_line(name));
         if set_by_us || matches!(plan.verdict, Verdict::SeveralRequesters(_)) {
             return Ok(());
         }
-        Ok(self.say(&format!("hubAcceptsClient already set for managed cluster {name}"))?)
+        Ok(self.print_once(&format!("hubAcceptsClient already set for managed cluster {name}"))?)
     }
 
     async fn approve(&mut self, csr: &CertificateSigningRequest) -> Result<(), Failed> {
         let name = csr.metadata.name.as_deref().unwrap_or_default();
         if self.context.global.dry_run {
-            return Ok(self.say(&format!("CSR {name} would be approved"))?);
+            return Ok(self.print_once(&format!("CSR {name} would be approved"))?);
         }
         let header = &self.context.header;
         let (reason, message) =
@@ -90,30 +91,30 @@ impl Attempt<'_> {
             .patch_approval(name, &PatchParams::default(), &Patch::Merge(write::approval(csr, &reason, &message)))
             .await
             .map_err(|error| self.failed(&format!("approve CSR {name}"), &error))?;
-        Ok(self.say(&format!("CSR {name} approved"))?)
+        Ok(self.print_once(&format!("CSR {name} approved"))?)
     }
 
     async fn set_accepted(&mut self, cluster: &ManagedCluster, name: &str) -> Result<(), Failed> {
         if self.context.global.dry_run {
-            return Ok(self.say(&format!("hubAcceptsClient would be set to true for managed cluster {name}"))?);
+            return Ok(self.print_once(&format!("hubAcceptsClient would be set to true for managed cluster {name}"))?);
         }
         let patch = json!({ "metadata": unchanged(&cluster.metadata), "spec": { "hubAcceptsClient": true } });
         Api::<ManagedCluster>::all(self.hub.client.clone())
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
             .map_err(|error| self.failed(&format!("accept managed cluster {name}"), &error))?;
-        Ok(self.say(&accepted_line(name))?)
+        Ok(self.print_once(&accepted_line(name))?)
     }
 
     fn report(&mut self, cluster: &ManagedCluster, name: &str, verdict: Verdict) -> Result<Progress, Failure> {
         match verdict {
             Verdict::Accepted => {
                 if !self.context.global.dry_run {
-                    self.say(&format!("managed cluster {name} is accepted, and its agent can join the hub"))?;
+                    self.print_once(&format!("managed cluster {name} is accepted, and its agent can join the hub"))?;
                 }
                 // Its creator chose the set, and it decides which placements can select the cluster.
                 if let Some(set) = cluster_set(cluster) {
-                    self.say(&format!("managed cluster {name} is in cluster set {set}"))?;
+                    self.print_once(&format!("managed cluster {name} is in cluster set {set}"))?;
                 }
                 Ok(Progress::Accepted)
             }
@@ -126,14 +127,14 @@ impl Attempt<'_> {
         Failed::of(error, self.hub.explain(doing, error))
     }
 
-    /// Writes once what was done, to stdout.
-    fn say(&mut self, line: &str) -> Result<(), Failure> {
-        if self.said.insert(line.to_owned()) { self.context.print(&format!("{line}\n")) } else { Ok(()) }
+    /// Prints a line to stdout, unless an earlier attempt has printed it.
+    fn print_once(&mut self, line: &str) -> Result<(), Failure> {
+        if self.printed.insert(line.to_owned()) { self.context.print(&format!("{line}\n")) } else { Ok(()) }
     }
 
-    /// Writes once what was not done, to stderr.
-    pub(super) fn note(&mut self, line: &str) {
-        if self.said.insert(line.to_owned()) {
+    /// Prints a line to stderr, unless an earlier attempt has printed it.
+    pub(super) fn note_once(&mut self, line: &str) {
+        if self.printed.insert(line.to_owned()) {
             self.context.note(line);
         }
     }

@@ -5,7 +5,7 @@
 //! * a request is only approved if an identity that agents bootstrap with made it, and if the certificate is one of an
 //!   agent of this cluster and of nothing else;
 //! * a cluster with a reserved name is refused before anything is approved;
-//! * if several agents ask to be one cluster, nothing is changed until the user names one of them;
+//! * if several agents request certificates for one cluster, nothing is changed until the user names one of them;
 //!   `--requesters` alone is enough for that;
 //! * without an approved request the cluster is marked as accepted, but the command fails, since nothing has joined;
 //! * a cluster that joined before needs no request: Kubernetes removes decided ones after an hour;

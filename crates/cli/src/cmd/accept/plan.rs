@@ -10,7 +10,7 @@ use super::csr::{Assessment, State, assess};
 /// Which requests the flags allow to approve.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    /// The agents whose requests may be approved, by common name; any one when empty.
+    /// The agents whose requests may be approved, by common name; empty for any single one.
     pub(super) requesters: Vec<String>,
     /// Approve requests of several agents.
     pub(super) skip_check: bool,
@@ -36,10 +36,10 @@ pub(super) struct Plan {
 pub(super) enum Verdict {
     /// It has, or can get, a certificate.
     Accepted,
-    /// Its agent has not asked for a certificate, or not in a way that may be approved.
+    /// Its agent has not requested a certificate, or only one that may not be approved.
     #[default]
     NoRequest,
-    /// Several agents ask in its name: their common names, with the names of their requests.
+    /// Several agents request certificates for it: their common names, with the names of their requests.
     SeveralRequesters(BTreeMap<String, Vec<String>>),
 }
 
@@ -119,7 +119,7 @@ fn candidates<'a>(
     candidates
 }
 
-/// The requesters, with the names of their requests. Those who were denied do not count.
+/// The requesters, with the names of their requests. Denied requests do not count.
 fn requesters(candidates: &[Candidate<'_>]) -> BTreeMap<String, Vec<String>> {
     let mut requesters = BTreeMap::<_, Vec<_>>::new();
     for candidate in candidates.iter().filter(|candidate| matches!(candidate.state, State::Pending | State::Approved)) {

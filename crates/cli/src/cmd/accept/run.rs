@@ -1,4 +1,4 @@
-//! Accepts clusters, and with `--wait` tries again until every one of them is accepted.
+//! Accepts clusters, and with `--wait` retries until all of them are accepted.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -16,13 +16,13 @@ use crate::{
     hub,
 };
 
-/// How long to wait before the next try.
+/// The interval between attempts.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What became of one try.
+/// The result of one attempt.
 enum Outcome {
     Accepted,
-    /// Worth another try: the message while waiting, and the failure without waiting.
+    /// Another attempt may succeed: the message while waiting, and the failure without waiting.
     Waiting(String, Failure),
     Refused(Failure),
 }
@@ -35,12 +35,12 @@ pub(crate) async fn run(args: &AcceptArgs, context: &Context) -> Result<(), Fail
     let wait = args.wait && !context.global.dry_run;
     let deadline = Instant::now() + context.global.timeout();
     let hub = connect(context, wait.then_some(deadline)).await?;
-    let attempt = Attempt { hub, context, rules: args.rules(), said: HashSet::new() };
+    let attempt = Attempt { hub, context, rules: args.rules(), printed: HashSet::new() };
     let accepted = Acceptance { attempt, wait, deadline }.accept_all(free).await;
     Failure::all(reserved.iter().filter_map(|name| refusal(name)).chain(accepted.err()))
 }
 
-/// Connects to the hub. With a deadline, it tries again until then while the hub cannot answer.
+/// Connects to the hub. With a deadline, retries until then while the hub does not answer.
 async fn connect(context: &Context, deadline: Option<Instant>) -> Result<Connection, Failure> {
     let mut noted = false;
     loop {
@@ -83,12 +83,12 @@ impl Acceptance<'_> {
             if waiting.is_empty() || over {
                 if self.wait && !waiting.is_empty() {
                     let limit = self.attempt.context.global.timeout().as_secs();
-                    self.attempt.note(&format!("gave up after {limit} seconds"));
+                    self.attempt.note_once(&format!("gave up after {limit} seconds"));
                 }
                 return Failure::all(failures.into_iter().chain(waiting.into_iter().map(|(_, _, failure)| failure)));
             }
             for (cluster, note, _) in waiting {
-                self.attempt.note(&note);
+                self.attempt.note_once(&note);
                 clusters.push(cluster);
             }
             sleep(POLL).await;

@@ -1,4 +1,4 @@
-//! An agent that is killed while it looks after an add-on.
+//! An agent that is killed while it reconciles an add-on.
 
 use kube::api::DeleteParams;
 use ocm_testing::unique;
@@ -22,7 +22,8 @@ async fn an_agent_killed_at_any_write_of_an_addons_beginning_gives_it_its_identi
     Ok(())
 }
 
-/// What happens to an add-on while an agent is down, it cannot know: so it is killed only once it looks after the add-on.
+/// An agent does not notice what happens to an add-on while it is down: so it is killed only after it has started the add-on's
+/// controllers.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_killed_at_any_write_while_an_addon_moves_or_goes_leaves_no_secret_behind() -> anyhow::Result<()> {
     let world = world().await?;

@@ -1,4 +1,4 @@
-//! An agent that is killed while it joins, and while it looks after works.
+//! An agent that is killed while it joins, and while it reconciles works.
 
 use kube::{
     Api,
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Mortal, through};
 use crate::world::{World, config_map, world};
 
-/// An agent's process, whose writes to both sides are counted.
+/// An agent's process whose writes to hub and managed cluster are counted.
 pub(super) struct MortalAgent {
     pub(super) mortal: Mortal,
     pub(super) cluster: String,

@@ -1,4 +1,4 @@
-//! A hub that is killed while it looks after clusters.
+//! A hub that is killed while it reconciles clusters.
 
 use kube::api::DeleteParams;
 use ocm_testing::{
@@ -34,7 +34,7 @@ impl MortalHub {
         Ok(Self { mortal, world, _server: server, _folder: folder })
     }
 
-    /// Runs it until something has come true, without killing it.
+    /// Runs it until a condition is met, without killing it.
     pub(super) async fn reach(&self, what: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
         self.mortal.live(usize::MAX / 2, what).await.map(drop)
     }

@@ -55,7 +55,7 @@ struct Stage {
     goes: String,
 }
 
-/// An add-on that follows a placement of the same name. What that chooses, the test says.
+/// An add-on that follows a placement of the same name. The test writes the decisions of that placement.
 struct Addon<'a> {
     stage: &'a Stage,
     name: String,
@@ -75,7 +75,7 @@ impl Stage {
         world.is_accepted_with_rights(&self.goes).await
     }
 
-    /// An add-on whose placement has chosen both clusters, and that does not follow it yet.
+    /// An add-on that does not follow its placement yet, which has selected both clusters.
     async fn chosen_addon(&self) -> Result<Addon<'_>> {
         let addon = Addon { stage: self, name: unique("addon") };
         let annotations = json!({PLACEMENT_DISABLE: "true"});
@@ -94,7 +94,7 @@ impl Stage {
         Api::namespaced(self.hub.clone(), &self.namespace)
     }
 
-    /// The placements choose nothing any more, and nothing is left.
+    /// The placements select no cluster any more, and nothing is left.
     async fn is_cleared(&self, addons: &[Addon<'_>]) -> Result<()> {
         for addon in addons {
             addon.choose(&[]).await?;
@@ -122,7 +122,7 @@ impl Addon<'_> {
         self.is_installed_on(&[&self.stage.stays]).await
     }
 
-    /// Has the placement choose these clusters.
+    /// Makes the placement select these clusters.
     async fn choose(&self, clusters: &[&String]) -> Result<()> {
         let decisions: Vec<_> = clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
         let status = Patch::Merge(json!({"status": {"decisions": decisions}}));
@@ -131,7 +131,7 @@ impl Addon<'_> {
         Ok(())
     }
 
-    /// Waits until the add-on is on these clusters and no others, owned and configured, and its progress says so.
+    /// Waits until the add-on is on these clusters and no others, owned and configured, and its progress reports it.
     async fn is_installed_on(&self, clusters: &[&String]) -> Result<()> {
         let places: BTreeSet<_> = clusters.iter().map(|cluster| format!("{cluster}/{}", self.name)).collect();
         let of_name = ListParams::default().fields(&format!("metadata.name={}", self.name));

@@ -25,7 +25,7 @@ struct Mortal {
 }
 
 impl Mortal {
-    /// Runs it until `life` has come true, killing it once, right after its n-th write from now; whether it came to that.
+    /// Runs it until `life` is complete, and kills it once, right after its n-th write from now. Returns whether it was killed.
     async fn live<F>(&self, nth: usize, life: F) -> anyhow::Result<bool>
     where
         F: Future<Output = anyhow::Result<()>>,
@@ -33,7 +33,7 @@ impl Mortal {
         self.live_after(async { Ok(()) }, nth, |()| life).await
     }
 
-    /// Like [`live`](Self::live), but what it writes before does not count.
+    /// Like [`live`](Self::live), but earlier writes do not count.
     async fn live_after<T, B, F>(&self, before: B, nth: usize, life: impl FnOnce(T) -> F) -> anyhow::Result<bool>
     where
         B: Future<Output = anyhow::Result<T>>,

@@ -1,4 +1,4 @@
-//! A hub that is killed while it looks after placements.
+//! A hub that is killed while it reconciles placements.
 
 use super::hub::MortalHub;
 use crate::fleet::Fleet;

@@ -4,7 +4,7 @@
 //! with the credentials that the cluster's agent keeps for it in a secret, and under the service account of its Deployment.
 
 use anyhow::Result;
-use ocm_testing::scenario::{condition, get, is_there, say, step, write_secret};
+use ocm_testing::scenario::{condition, get, is_there, print_line, step, write_secret};
 use ocm_testing::{ControlPlane, eventually};
 
 use crate::clusters::Clusters;
@@ -17,7 +17,7 @@ const AGENT_ACCOUNT: &str = "helloworld-agent-sa";
 const NAMESPACE: &str = "open-cluster-management-agent-addon";
 const SECRET: [&str; 4] = ["secret", "helloworld-hub-kubeconfig", "-n", NAMESPACE];
 
-/// Tells that part of the story.
+/// Runs this part of the scenario.
 pub(crate) async fn tell(clusters: &Clusters) -> Result<()> {
     step("start the manager of add-on helloworld, under its own account", start_manager(clusters)).await?;
     step("apply a Placement, and the add-on that is installed where it chooses", apply(clusters)).await?;
@@ -35,8 +35,8 @@ pub(crate) async fn tell(clusters: &Clusters) -> Result<()> {
 pub(crate) async fn show(clusters: &Clusters) -> Result<()> {
     for args in [&["get", "placements,placementdecisions", "-n", "addons"][..], &["get", "managedclusteraddons", "-A"]]
     {
-        say(&format!("\n$ kubectl {}", args.join(" ")));
-        say(clusters.hub.kubectl(args).await?.trim_end());
+        print_line(&format!("\n$ kubectl {}", args.join(" ")));
+        print_line(clusters.hub.kubectl(args).await?.trim_end());
     }
     Ok(())
 }

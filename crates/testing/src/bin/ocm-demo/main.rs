@@ -1,6 +1,6 @@
 //! `make demo`: a hub and two managed clusters on real control planes, from nothing to works and an add-on.
 //!
-//! Everything is what a person would do by hand: the CRDs come from `ocm crds`, the rights from `deploy/`, hub and
+//! Every step is one that an administrator could do by hand: the CRDs come from `ocm crds`, the rights from `deploy/`, hub and
 //! agents are processes under their own service accounts, and the clusters are accepted with `clusteradm`.
 
 mod addon;
@@ -10,7 +10,7 @@ mod story;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use ocm_testing::scenario::{finish, say};
+use ocm_testing::scenario::{finish, print_line};
 
 const USAGE: &str = "\
 Usage: make demo [ARGS=--once]
@@ -33,7 +33,7 @@ fn run() -> Result<()> {
         tokio::select! {
             outcome = Box::pin(story::tell(once)) => outcome,
             _ = tokio::signal::ctrl_c() => {
-                say("\nstopping: hub, agents and control planes end with this process");
+                print_line("\nstopping: hub, agents and control planes end with this process");
                 Ok(())
             }
         }

@@ -1,16 +1,16 @@
-//! What the demo shows, from nothing to works and an add-on on two clusters.
+//! The steps of the demo, from empty control planes to works and an add-on on two clusters.
 
 use anyhow::Result;
 use ocm_testing::eventually;
-use ocm_testing::scenario::{condition, say, step};
+use ocm_testing::scenario::{condition, print_line, step};
 
 use crate::{addon, clusters::Clusters};
 
 const WORKS: &str = include_str!("works.yaml");
 
-/// Tells the whole story; ends early when one of its processes does.
+/// Runs all steps. Ends early if one of the processes ends.
 pub(crate) async fn tell(once: bool) -> Result<()> {
-    say("ocm-rs: one hub, two managed clusters, on real Kubernetes control planes\n");
+    print_line("ocm-rs: one hub, two managed clusters, on real Kubernetes control planes\n");
     let start = "start etcd, kube-apiserver and kube-controller-manager, three times";
     let clusters = step(start, Box::pin(Clusters::start())).await?;
     tokio::select! {
@@ -18,7 +18,7 @@ pub(crate) async fn tell(once: bool) -> Result<()> {
         ended = clusters.running.first_to_end() => return Err(ended),
     }
     if once {
-        say("\nEverything passed.");
+        print_line("\nEverything passed.");
         return Ok(());
     }
     advise(&clusters);
@@ -76,36 +76,36 @@ async fn applied(clusters: &Clusters) -> Result<()> {
 const CONDITIONS: &str = "jsonpath={range .status.conditions[*]}{.type}={.status} ({.message}){\"\\n\"}{end}";
 
 async fn show(clusters: &Clusters) -> Result<()> {
-    say("\n$ kubectl get managedclusters");
-    say(clusters.hub.kubectl(&["get", "managedclusters"]).await?.trim_end());
+    print_line("\n$ kubectl get managedclusters");
+    print_line(clusters.hub.kubectl(&["get", "managedclusters"]).await?.trim_end());
     for (name, plane) in &clusters.managed {
-        say(&format!("\nManifestWork mw-01 of {name}:"));
+        print_line(&format!("\nManifestWork mw-01 of {name}:"));
         let conditions = clusters.hub.kubectl(&["get", "manifestwork", "mw-01", "-n", name, "-o", CONDITIONS]).await?;
-        say(conditions.trim_end());
-        say(&format!("$ kubectl get pod,configmap -n default     (on {name})"));
-        say(plane.kubectl(&["get", "pod/hello", "configmap/settings", "-n", "default"]).await?.trim_end());
+        print_line(conditions.trim_end());
+        print_line(&format!("$ kubectl get pod,configmap -n default     (on {name})"));
+        print_line(plane.kubectl(&["get", "pod/hello", "configmap/settings", "-n", "default"]).await?.trim_end());
     }
-    say("\nThe Pod is created and stays Pending: these control planes have no node that could run it.");
+    print_line("\nThe Pod is created and stays Pending: these control planes have no node that could run it.");
     Ok(())
 }
 
 fn advise(clusters: &Clusters) {
     let kubectl = clusters.hub.kubectl_path().map_or_else(|_| "kubectl".to_owned(), |path| path.display().to_string());
     let hub = clusters.hub.admin_kubeconfig().display();
-    say("\nKubeconfigs, each of an administrator:");
-    say(&format!("  hub       {hub}"));
+    print_line("\nKubeconfigs, each of an administrator:");
+    print_line(&format!("  hub       {hub}"));
     for (name, plane) in &clusters.managed {
-        say(&format!("  {name}  {}", plane.admin_kubeconfig().display()));
+        print_line(&format!("  {name}  {}", plane.admin_kubeconfig().display()));
     }
-    say(&format!("Logs: {}", clusters.ours.file("*.log").display()));
-    say("\nTry next:");
-    say(&format!("  {} get clusters --kubeconfig {hub}", clusters.ours.program("clusteradm").display()));
-    say(&format!("  {kubectl} --kubeconfig {hub} get manifestwork mw-01 -n cluster1 -o yaml"));
-    say(&format!(
+    print_line(&format!("Logs: {}", clusters.ours.file("*.log").display()));
+    print_line("\nTry next:");
+    print_line(&format!("  {} get clusters --kubeconfig {hub}", clusters.ours.program("clusteradm").display()));
+    print_line(&format!("  {kubectl} --kubeconfig {hub} get manifestwork mw-01 -n cluster1 -o yaml"));
+    print_line(&format!(
         "  {kubectl} --kubeconfig {hub} delete manifestwork mw-01 -n cluster1   # its Pod and ConfigMap go with it"
     ));
-    say(&format!(
+    print_line(&format!(
         "  {kubectl} --kubeconfig {hub} delete placement everywhere -n addons   # the add-on leaves both clusters"
     ));
-    say("\nEverything stays up until Ctrl-C.");
+    print_line("\nEverything stays up until Ctrl-C.");
 }

@@ -12,7 +12,7 @@ use crate::{
     world::{CLUSTER, World},
 };
 
-/// The same for both: a Placement, and the add-on where it chooses.
+/// The same for OCM's and ours: a Placement, and the add-on on the clusters that it selects.
 const ADDON: &str = include_str!("../ocm-demo/addon.yaml");
 const OUR_RIGHTS: &str = include_str!("../../../../../examples/helloworld/deploy/hub.yaml");
 const MANAGER_NAMESPACE: &str = "open-cluster-management";
@@ -43,7 +43,7 @@ pub(crate) async fn start_manager(world: &World) -> Result<()> {
     let (account, program, args) = match world.cast.addon {
         Addon::Rust => ("helloworld-manager", "helloworld", &["manager", "--listen=127.0.0.1:0"][..]),
         Addon::GoByLease => ("helloworld-addon-sa", "helloworld-by-lease", &["controller"][..]),
-        // It serves on port 8443, and cannot be told another one.
+        // It serves on port 8443, and has no flag for another one.
         Addon::Go => ("helloworld-addon-sa", "helloworld", &["controller"][..]),
     };
     let kubeconfig = world.ours.file("helloworld.kubeconfig");
@@ -72,7 +72,7 @@ pub(crate) async fn is_registered(world: &World) -> Result<()> {
     condition(&world.hub, &MANAGED_ADDON, "RegistrationApplied").await
 }
 
-/// Starts the agent with what its pod would see: the secret's keys as files, and its account.
+/// Starts the agent with the files that its pod would have: the keys of the secret, and its account.
 pub(crate) async fn start_agent(world: &World) -> Result<()> {
     let credentials = world.ours.file("helloworld-credentials");
     write_secret(&world.managed, &SECRET, &credentials).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn start_agent(world: &World) -> Result<()> {
     world.managed.write_login(NAMESPACE, AGENT_ACCOUNT, &own).await?;
     let (program, own_flag) = match world.cast.addon {
         Addon::Rust => ("helloworld", "--managed-kubeconfig"),
-        // The agent of OCM's example, and one that listens on no port: its manager has taken the one of both.
+        // The agent of OCM's example must listen on no port: its manager uses the same one.
         Addon::Go | Addon::GoByLease => ("helloworld-by-lease", "--kubeconfig"),
     };
     let process = world.process(world.cast.addon.side(), program, AGENT);
@@ -93,7 +93,7 @@ pub(crate) async fn start_agent(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// What the Deployment's controller would write if its pod ran.
+/// Writes the status that the Deployment would have if its pod ran.
 pub(crate) async fn report_running(world: &World) -> Result<()> {
     let generation = &get(&world.managed, &DEPLOYMENT).await?["metadata"]["generation"];
     let status = json!({"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "updatedReplicas": 1,
@@ -107,18 +107,18 @@ pub(crate) async fn is_available(world: &World) -> Result<()> {
     condition(&world.hub, &MANAGED_ADDON, "Available").await
 }
 
-/// A ConfigMap on the hub gets to the managed cluster, and so does an update of it.
+/// A ConfigMap on the hub is copied to the managed cluster, and so is an update of it.
 pub(crate) async fn copies(world: &World) -> Result<()> {
     let create = [&["create"], &ORIGINAL[..], &["--from-literal=words=hello"]].concat();
     world.hub.kubectl(&create).await?;
-    copy_says(world, "hello").await?;
+    copy_has(world, "hello").await?;
     let update = [&["patch"], &ORIGINAL[..], &["--type=merge", "-p", r#"{"data":{"words":"hello again"}}"#]].concat();
     world.hub.kubectl(&update).await?;
-    copy_says(world, "hello again").await
+    copy_has(world, "hello again").await
 }
 
-async fn copy_says(world: &World, words: &str) -> Result<()> {
-    eventually(&format!("the copy says {words:?}"), || async {
+async fn copy_has(world: &World, words: &str) -> Result<()> {
+    eventually(&format!("the copy contains {words:?}"), || async {
         let copy = get(&world.managed, &COPY).await?;
         anyhow::Ok(if copy["data"]["words"] == words { Seen::Settled(()) } else { Seen::NotYet(copy.to_string()) })
     })

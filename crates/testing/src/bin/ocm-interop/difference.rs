@@ -1,4 +1,4 @@
-//! What differs between two stories, and with which part it comes.
+//! What differs between two runs, and which part causes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ const NOT_COMPARED: &str = "\
 Not compared are ids, times, random names, the wording of messages, field managers and events. OCM's hub and agent are of
 v1.2, ours follow v1.3.";
 
-/// One field of one object, and what is in it.
+/// One field of one object, and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Difference {
     place: String,
@@ -26,7 +26,7 @@ struct Difference {
     ours: String,
 }
 
-/// All differences, each with the stories that it was seen in, and the moment when it came.
+/// All differences, each with the runs in which it was found, and the moment.
 #[derive(Default)]
 pub(crate) struct Differences {
     found: BTreeMap<Difference, (Moment, Vec<Cast>)>,
@@ -46,7 +46,7 @@ impl Differences {
         }
     }
 
-    /// Under the part that they come with.
+    /// Grouped by the part that causes them.
     fn by_origin(&self) -> BTreeMap<String, Vec<(&Difference, Moment)>> {
         let mut all = BTreeMap::<String, Vec<_>>::new();
         for (difference, (moment, casts)) in &self.found {
@@ -100,7 +100,7 @@ fn compare(place: &str, ocm: &Value, ours: &Value, found: &mut Vec<Difference>) 
     match (ocm, ours) {
         (Value::Object(a), Value::Object(b)) => {
             for key in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
-                // For people, who are told in other words.
+                // Messages are for people, and our words differ.
                 if key != "message" {
                     compare(&format!("{place}.{key}"), &ocm[key], &ours[key], found);
                 }
@@ -119,14 +119,14 @@ fn compare(place: &str, ocm: &Value, ours: &Value, found: &mut Vec<Difference>) 
     }
 }
 
-/// Items that have names, by them: conditions, manifests, subjects, containers.
+/// Items that have names, by name: conditions, manifests, subjects, containers.
 fn by_name(items: &[Value]) -> Option<Value> {
     let named = items.iter().map(|item| Some((name(item)?, item.clone())));
     let named = named.collect::<Option<serde_json::Map<_, _>>>()?;
     (named.len() == items.len()).then_some(json!(named))
 }
 
-/// The name of an item, or what it has in its place.
+/// The name of an item, or the field that identifies it.
 fn name(item: &Value) -> Option<String> {
     let meta = if item["resourceMeta"].is_object() { &item["resourceMeta"] } else { item };
     let name = [&meta["type"], &meta["name"], &meta["metadata"]["name"]].into_iter().find_map(Value::as_str)?;

@@ -1,8 +1,7 @@
 //! `make interop`: OCM's own hub, agent and add-on, and ours in their places, one after the other.
 //!
-//! Each story is told by OCM with itself, and then with ours in some of the parts, where all of it has to come true as well.
-//! What both leave behind is compared, object by object, and the differences are listed in the end, each under the part that
-//! it comes with.
+//! Each scenario runs with OCM's programs only, and then with ours in some of the parts, where every step must succeed as well.
+//! The objects that remain are compared, and the differences are listed in the end, each under the part that causes it.
 //!
 //! OCM's programs are v1.2.1, the latest that can be had as a Go module (its example add-on is v1.3.0), while ours follow v1.3:
 //! some of the differences are those between the two.
@@ -25,7 +24,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use ocm_testing::scenario::{finish, say};
+use ocm_testing::scenario::{finish, print_line};
 
 use crate::{difference::Differences, parts::Cast, snapshot::Looks};
 
@@ -46,9 +45,9 @@ fn run() -> Result<()> {
     runtime.context("failed to start the Tokio runtime")?.block_on(Box::pin(tell(&PathBuf::from(peers))))
 }
 
-/// Tells all stories, whatever becomes of each; an error where one did not come true.
+/// Runs all scenarios, also after one that fails. Returns an error if any failed.
 async fn tell(peers: &Path) -> Result<()> {
-    say(&format!("OCM's programs are those in {}", peers.display()));
+    print_line(&format!("OCM's programs are those in {}", peers.display()));
     let (mut differences, mut failed) = (Differences::default(), 0);
     for (reference, casts) in Cast::ALL {
         let expected = story(peers, reference, &mut failed).await;
@@ -59,16 +58,16 @@ async fn tell(peers: &Path) -> Result<()> {
             }
         }
     }
-    say(&format!("\n{differences}"));
+    print_line(&format!("\n{differences}"));
     ensure!(failed == 0, "{failed} of the stories did not come true, see above");
-    say("Every story passed.");
+    print_line("Every scenario passed.");
     Ok(())
 }
 
 async fn story(peers: &Path, cast: Cast, failed: &mut u32) -> Option<Looks> {
     let told = story::tell(peers, cast).await;
     told.inspect_err(|error| {
-        say(&format!("\nerror: {error:#}"));
+        print_line(&format!("\nerror: {error:#}"));
         *failed += 1;
     })
     .ok()

@@ -1,7 +1,7 @@
 //! OCM's programs.
 //!
 //! They run as administrators of their cluster, since the rights that OCM gives them come from its operators, which are not
-//! part of this. On the hub an agent of OCM's is who its certificate says, with the rights that the hub gives to it.
+//! part of this. On the hub, an agent of OCM has the identity of its certificate, with the rights that the hub grants it.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(crate) fn managed_crds(world: &World) -> Result<String> {
     Ok(world.manifests("managed-crds")?.join("\n---\n"))
 }
 
-/// What the operator fills in is all in the section that is replaced here.
+/// Everything that the operator fills in is in the section that is replaced here.
 fn without_templates(crd: &str) -> String {
     crd.replace("{{", "'").replace("}}", "'")
 }
@@ -54,7 +54,7 @@ fn converted_by(world: &World, mut crd: Value) -> Value {
     crd
 }
 
-/// Its probes and metrics are on ports 8000 and 8080, and cannot be told others.
+/// Its probes and metrics are on ports 8000 and 8080; it has no flags for others.
 pub(crate) async fn start_webhook(world: &World) -> Result<()> {
     let port = world.webhook.number();
     let process = world.process(Side::Ocm, "addon", "upstream-webhook");
@@ -74,7 +74,7 @@ pub(crate) fn start_hub(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The part of the agent that joins. The other one needs what this one is given by the hub.
+/// The registration agent. The work agent needs the credentials that it receives.
 pub(crate) async fn start_registration(world: &World) -> Result<()> {
     let bootstrap = world.ours.file("bootstrap.kubeconfig");
     BOOTSTRAP.write_login(&world.hub, &bootstrap).await?;

@@ -1,8 +1,8 @@
-//! Who plays which part.
+//! Which programs run as which part.
 
 use std::fmt;
 
-/// Whose programs play a part.
+/// Whose program runs as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// OCM's own.
@@ -11,18 +11,18 @@ pub(crate) enum Side {
     Ours,
 }
 
-/// Which helloworld it is.
+/// A variant of helloworld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addon {
-    /// OCM's example as it is today: what is asked about its health is its Deployment, through the feedback of its work.
+    /// OCM's example as it is today: its health is that of its Deployment, by status feedback of its work.
     Go,
-    /// OCM's example with its health by lease, as in the original walk-through. Our agent gives no feedback yet.
+    /// OCM's example with its health by lease, as in the original walk-through. Our agent has no status feedback yet.
     GoByLease,
     /// Ours, with its health by lease.
     Rust,
 }
 
-/// Who plays the parts of one story.
+/// The programs of one scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cast {
     pub(crate) hub: Side,
@@ -34,10 +34,9 @@ const BY_LEASE: Cast = Cast { hub: Side::Ocm, agent: Side::Ocm, addon: Addon::Go
 const BY_PROBE: Cast = Cast { hub: Side::Ocm, agent: Side::Ocm, addon: Addon::Go };
 
 impl Cast {
-    /// OCM with itself, and the stories with ours in them that are compared with it.
+    /// The scenario with OCM's programs only, and those with ours that are compared with it.
     ///
-    /// Each part of ours is in other stories than the other two, so that a difference tells by its stories where it comes
-    /// from.
+    /// Each part of ours is in a different set of scenarios, so that the scenarios of a difference show which part causes it.
     pub(crate) const ALL: [(Self, &[Self]); 2] = [
         (BY_LEASE, &[Self { hub: Side::Ours, addon: Addon::Rust, ..BY_LEASE }, Self { agent: Side::Ours, ..BY_LEASE }]),
         (BY_PROBE, &[Self { hub: Side::Ours, ..BY_PROBE }]),
@@ -48,7 +47,7 @@ impl Cast {
         [("hub", hub), ("agent", agent), ("add-on", self.addon == Addon::Rust)]
     }
 
-    /// The part of ours that is in all of these stories and in no other, if there is one.
+    /// The part of ours that is in all of these scenarios and in no other, if there is one.
     pub(crate) fn common(casts: &[Self]) -> Option<&'static str> {
         let plays = |part: &usize| {
             let mut all = Self::ALL.iter().flat_map(|(_, casts)| *casts);
@@ -59,7 +58,7 @@ impl Cast {
 }
 
 impl Addon {
-    /// Whose its manager is.
+    /// Whose manager it has.
     pub(crate) fn side(self) -> Side {
         if self == Self::Rust { Side::Ours } else { Side::Ocm }
     }

@@ -1,4 +1,4 @@
-//! What of an object must be equal: without ids, times, random names, secrets, field managers, and order that means nothing.
+//! The parts of an object that must be equal: no ids, times, random names, secrets, field managers, nor the order of sets.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ocm_apimachinery::yaml;
@@ -44,17 +44,17 @@ fn without_randomness(metadata: &mut Map<String, Value>) {
 }
 
 fn said_by_secret(data: &Value) -> Value {
-    let said = |(key, value): (&String, &Value)| {
+    let plain = |(key, value): (&String, &Value)| {
         let text = decoded(value);
-        let said = match key.as_str() {
+        let text = match key.as_str() {
             "tls.crt" | "tls.key" | "token" | "ca.crt" | "service-ca.crt" => json!(SECRET),
             "agent-name" => json!("<agent>"),
             "kubeconfig" => yaml::from_str(&text).unwrap_or(json!(text)),
             _ => json!(text),
         };
-        (key.clone(), said)
+        (key.clone(), text)
     };
-    Value::Object(data.as_object().into_iter().flatten().map(said).collect())
+    Value::Object(data.as_object().into_iter().flatten().map(plain).collect())
 }
 
 fn said_by_request(request: &Value) -> Value {
@@ -77,7 +77,7 @@ fn simplified(key: &str, value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| (text(&key), simplified(&key, value)));
-            // An empty map says what no map says.
+            // An empty map means the same as none.
             Value::Object(fields.filter(|(_, value)| *value != json!({}) && !value.is_null()).collect())
         }
         Value::Array(items) => {
@@ -105,7 +105,7 @@ fn text(text: &str) -> String {
     words.join(" ")
 }
 
-/// A word of a text, without what is another one each time.
+/// A word of a text, without its random parts.
 fn word(word: &str) -> String {
     if let Some((start, _)) = word.split_once("X509SHA256=").or_else(|| word.split_once("JTI=")) {
         return format!("{start}<id>");

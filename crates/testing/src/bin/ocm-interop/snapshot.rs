@@ -1,4 +1,4 @@
-//! What is there at one moment of a story.
+//! The objects that exist at one moment of a scenario.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ const OF_KUBERNETES: &str = "kube-system";
 const PAUSE: Duration = Duration::from_secs(1);
 const QUIET_LOOKS: u32 = 4;
 
-/// When, in a story.
+/// A moment of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Moment {
     Joined,
@@ -48,10 +48,10 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Objects as they are compared, by where and what they are.
+/// Objects in the form in which they are compared, by cluster and identity.
 pub(crate) type Snapshot = BTreeMap<String, Value>;
 
-/// What was there at the moments of a story.
+/// The objects at each moment of a scenario.
 #[derive(Default)]
 pub(crate) struct Looks {
     ignored: BTreeSet<String>,
@@ -59,13 +59,13 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Leaves out what was there before anything of the story ran.
+    /// Leaves out what existed before the scenario.
     pub(crate) async fn ignore_what_is_there(&mut self, world: &World) -> Result<()> {
         self.ignored = look(world).await?.into_keys().collect();
         Ok(())
     }
 
-    /// Looks once everything has come to rest.
+    /// Takes a snapshot once nothing changes any more.
     pub(crate) async fn take(&mut self, world: &World, moment: Moment) -> Result<()> {
         let rest = tokio::time::timeout(timeout(), rest(world));
         let seen = step("everything comes to rest", async { rest.await.context("something changes all the time")? });
@@ -75,7 +75,7 @@ impl Looks {
     }
 }
 
-/// Looks until several looks in a row find the same.
+/// Reads until several reads in a row return the same.
 async fn rest(world: &World) -> Result<Snapshot> {
     let (mut last, mut equal) = (look(world).await?, 0);
     while equal < QUIET_LOOKS {

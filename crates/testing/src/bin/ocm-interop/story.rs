@@ -1,9 +1,9 @@
-//! One story: a cluster joins, runs a work and an add-on, and leaves.
+//! One scenario: a cluster joins, runs a work and an add-on, and leaves.
 
 use std::path::Path;
 
 use anyhow::Result;
-use ocm_testing::scenario::{condition, is_gone, is_there, say, step};
+use ocm_testing::scenario::{condition, is_gone, is_there, print_line, step};
 
 use crate::{
     addon, ocm,
@@ -15,14 +15,14 @@ use crate::{
 const HUB_RIGHTS: &str = include_str!("../../../../../deploy/hub.yaml");
 const AGENT_RIGHTS: &str = include_str!("../../../../../deploy/agent.yaml");
 const WORKS: &str = include_str!("../ocm-demo/works.yaml");
-/// The feature with which a hub cleans up after a cluster.
+/// The feature gate with which a hub cleans up deleted clusters.
 pub(crate) const CLEANUP: &str = "--feature-gates=ResourceCleanup=true";
 const MANAGED_CLUSTER: [&str; 2] = ["managedcluster", CLUSTER];
 const WORK: [&str; 4] = ["manifestwork", "mw-01", "-n", CLUSTER];
 
-/// Tells the story; where a step fails, with all that explains it. What was there at each moment of it.
+/// Runs the scenario and returns the objects at each moment. If a step fails, prints the logs.
 pub(crate) async fn tell(peers: &Path, cast: Cast) -> Result<Looks> {
-    say(&format!("\n{cast}\n"));
+    print_line(&format!("\n{cast}\n"));
     let start = "start two control planes, without a node";
     let world = step(start, Box::pin(World::start(peers, cast))).await?;
     let mut looks = Looks::default();
@@ -69,7 +69,7 @@ async fn join(world: &World) -> Result<()> {
     step("ManifestWork mw-01 is applied and available", apply_work(world)).await
 }
 
-/// The add-on is chosen by a Placement, brought to the cluster, and says that it is well.
+/// The add-on is installed by a Placement, its agent runs on the cluster, and it becomes Available.
 async fn run_addon(world: &World) -> Result<()> {
     let addon = world.cast.addon;
     step(&format!("start the manager of {addon}, under its own account"), addon::start_manager(world)).await?;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use ocm_testing::{
     ControlPlane, Part, Port, ProcessBuilder,
-    scenario::{Ours, Running, say},
+    scenario::{Ours, Running, print_line},
 };
 
 use crate::parts::{Addon, Cast, Side};
@@ -68,17 +68,17 @@ impl World {
         paths.iter().map(|path| fs::read_to_string(path).with_context(|| path.display().to_string())).collect()
     }
 
-    /// What every process said last, and leaves all of it where it is.
+    /// Prints the last lines of every log, and keeps the logs.
     pub(crate) fn evidence(&self) -> Result<()> {
         let logs = fs::read_dir(self.ours.keep()?)?.flatten().map(|entry| entry.path());
         for path in logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")) {
-            say(&format!("\n{}\n{}", path.display(), last_lines(&path)));
+            print_line(&format!("\n{}\n{}", path.display(), last_lines(&path)));
         }
         Ok(())
     }
 }
 
-/// The ports that OCM's programs listen on and cannot be told: a port that is in use is reported before anything starts.
+/// The fixed ports of OCM's programs: a port that is in use is reported before anything starts.
 fn fixed_ports(cast: Cast) -> Result<Vec<Port>> {
     let webhook: &[u16] = if cast.hub == Side::Ocm { &[8000, 8080] } else { &[] };
     let addon: &[u16] = if cast.addon == Addon::Go { &[8443] } else { &[] };

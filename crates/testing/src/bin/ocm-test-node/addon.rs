@@ -1,4 +1,4 @@
-//! The add-on helloworld from nothing to nothing: its manager and its agent are pods.
+//! The add-on helloworld from its installation to its deletion: its manager and its agent are pods.
 
 use anyhow::{Result, ensure};
 use ocm_testing::scenario::{is_gone, is_there, step};
@@ -12,7 +12,7 @@ pub(crate) const MANAGER: &str = include_str!("../../../../../examples/helloworl
 const ENABLE: &str = include_str!("../../../../../examples/helloworld/deploy/enable.yaml");
 
 const ON_CLUSTER: [&str; 4] = ["managedclusteraddon", "helloworld", "-n", CLUSTER];
-/// What the add-on brings to namespace `default` of the managed cluster, and what it makes there.
+/// What the add-on deploys into namespace `default` of the managed cluster, and what it creates there.
 const BROUGHT: &str = "deployment/helloworld-agent,serviceaccount/helloworld-agent-sa,role/helloworld-agent-sa,\
     rolebinding/helloworld-agent-sa";
 const MADE: &str = "secret/helloworld-hub-kubeconfig,lease/helloworld,configmap/greeting";
@@ -25,16 +25,16 @@ pub(crate) async fn walk(world: &World) -> Result<()> {
     step("the add-on is enabled on the cluster: its objects are there", enable(world)).await?;
     step("its agent's certificate is issued, and kept in a secret", registered(world)).await?;
     step("its agent's pod runs", world.deployed("helloworld-agent", "default")).await?;
-    step("its lease says that it is available", world.condition(&ON_CLUSTER, "Available")).await?;
+    step("its lease reports it as available", world.condition(&ON_CLUSTER, "Available")).await?;
     step("a ConfigMap on the hub gets to the cluster", copied(world)).await?;
     step("follows its changes", followed(world)).await?;
     step("and goes when it goes", gone(world)).await
 }
 
-/// Deletes the add-on, which is to leave nothing behind.
+/// Deletes the add-on, which must leave nothing behind.
 pub(crate) async fn leave(world: &World) -> Result<()> {
-    world.plane.kubectl(&["create", "configmap", "greeting", "-n", CLUSTER, "--from-literal=said=last"]).await?;
-    says(world, "last").await?;
+    world.plane.kubectl(&["create", "configmap", "greeting", "-n", CLUSTER, "--from-literal=text=last"]).await?;
+    copy_has(world, "last").await?;
     world.plane.kubectl(&["delete", "managedclusteraddon", "helloworld", "-n", CLUSTER]).await?;
     for (namespace, objects) in [("default", BROUGHT), ("default", MADE), (CLUSTER, ON_HUB)] {
         for object in objects.split(',') {
@@ -75,14 +75,14 @@ async fn registered(world: &World) -> Result<()> {
 }
 
 async fn copied(world: &World) -> Result<()> {
-    world.plane.kubectl(&["create", "configmap", "greeting", "-n", CLUSTER, "--from-literal=said=hello"]).await?;
-    says(world, "hello").await
+    world.plane.kubectl(&["create", "configmap", "greeting", "-n", CLUSTER, "--from-literal=text=hello"]).await?;
+    copy_has(world, "hello").await
 }
 
 async fn followed(world: &World) -> Result<()> {
-    let patch = r#"{"data": {"said": "hello again"}}"#;
+    let patch = r#"{"data": {"text": "hello again"}}"#;
     world.plane.kubectl(&["patch", "configmap", "greeting", "-n", CLUSTER, "--type=merge", "-p", patch]).await?;
-    says(world, "hello again").await
+    copy_has(world, "hello again").await
 }
 
 async fn gone(world: &World) -> Result<()> {
@@ -90,12 +90,12 @@ async fn gone(world: &World) -> Result<()> {
     is_gone(&world.plane, &["configmap/greeting", "-n", "default"]).await
 }
 
-/// Waits until the copy of the ConfigMap says this.
-async fn says(world: &World, text: &str) -> Result<()> {
-    eventually(&format!("the copy says {text:?}"), || async {
+/// Waits until the copy of the ConfigMap has this text.
+async fn copy_has(world: &World, text: &str) -> Result<()> {
+    eventually(&format!("the copy contains {text:?}"), || async {
         let copy = world.get(&["configmap", "greeting", "-n", "default"]).await?;
-        let said = copy["data"]["said"].as_str().unwrap_or_default();
-        anyhow::Ok(if said == text { Seen::Settled(()) } else { Seen::NotYet(said.to_owned()) })
+        let found = copy["data"]["text"].as_str().unwrap_or_default();
+        anyhow::Ok(if found == text { Seen::Settled(()) } else { Seen::NotYet(found.to_owned()) })
     })
     .await
 }

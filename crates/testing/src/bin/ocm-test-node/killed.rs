@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use ocm_testing::node::{self, Node};
-use ocm_testing::scenario::{say, step};
+use ocm_testing::scenario::{print_line, step};
 use ocm_testing::{Process, Seen, Signal, TempDir, eventually};
 
 use crate::traces::{self, Traces, names_in};
@@ -15,17 +15,17 @@ pub(crate) const HOLD: &str = "hold";
 const READY: &str = "a pod runs on the node";
 const POD: &[&str] = &["run", "hello", "--image=busybox", "--", "sleep", "3600"];
 
-/// Some of what must be running while the node is there, or this test would look at the wrong processes.
+/// Some programs that must run while the node exists; otherwise this test checks the wrong processes.
 const EXPECTED: [&str; 5] = ["kube-apiserver", "kubelet", "containerd", "containerd-shim", "sleep"];
 
-/// Starts a node with a pod, and stays.
+/// Starts a node with a pod, and waits to be killed.
 pub(crate) async fn hold() -> Result<()> {
     let plane = node::control_plane("held").start().await?;
     let node = Node::builder().start(&plane).await?;
     node.serve_busybox().await?;
     plane.kubectl(POD).await?;
     plane.kubectl(&["wait", "--for=condition=Ready", "pod/hello", "--timeout=60s"]).await?;
-    say(READY);
+    print_line(READY);
     std::future::pending().await
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn test() -> Result<()> {
     node::check()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("failed to start the Tokio runtime")?.block_on(async {
-        say("ocm-rs: a node that is killed\n");
+        print_line("ocm-rs: a node that is killed\n");
         let before = Traces::now()?;
         let (process, _folder) = step("start a node with a pod", start()).await?;
         let processes = descendants(process.pid());
@@ -54,7 +54,7 @@ pub(crate) fn test() -> Result<()> {
     })
 }
 
-/// Also where the machine has just the values that kubelet wants.
+/// Also if the machine already has the values that kubelet sets.
 fn settings_are_hidden(processes: &BTreeMap<u32, Running>) -> Result<()> {
     let kubelet = processes.iter().find(|(_, process)| process.name == "kubelet").context("kubelet does not run")?;
     let mounts =
@@ -91,7 +91,7 @@ async fn all_gone(processes: &BTreeMap<u32, Running>) -> Result<()> {
     .await
 }
 
-/// A process that runs, told from a later one of the same id.
+/// A running process, distinguished from a later one with the same id.
 #[derive(Debug, PartialEq, Eq)]
 struct Running {
     name: String,

@@ -3,7 +3,7 @@
 //! One cluster is hub and managed cluster at once, as `cluster1`. What runs in it comes from the images of `make image`,
 //! `deploy/` and `deploy/pods/`; what an administrator does is done with the CRDs of `ocm crds` and with `clusteradm`.
 //!
-//! A second test kills the program in the middle, and looks whether anything is left.
+//! A second test kills the program in the middle, and checks that nothing is left.
 
 mod addon;
 mod killed;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ocm_testing::node;
-use ocm_testing::scenario::{finish, say};
+use ocm_testing::scenario::{finish, print_line};
 
 const USAGE: &str = "\
 Usage: make test-node, which runs
@@ -28,11 +28,11 @@ PROGRAMS is the folder with ocm and clusteradm, IMAGES the one with the archives
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        // The walk starts this program again with the same arguments, and what is inside has nothing to kill.
+        // The scenario starts this program again with the same arguments; the inner one has nothing to kill.
         ["all", programs, images] if node::is_inside() => walk(programs, images),
         ["all", programs, images] => match killed::test() {
             Ok(()) => {
-                say("");
+                print_line("");
                 walk(programs, images)
             }
             failed => finish(failed),

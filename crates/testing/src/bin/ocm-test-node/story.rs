@@ -1,10 +1,10 @@
-//! The walk-through, from nothing to a work whose pod runs.
+//! The steps, from an empty cluster to a work whose pod runs.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use ocm_image::Reference;
-use ocm_testing::scenario::{AGENT, HUB, is_there, say, step};
+use ocm_testing::scenario::{AGENT, HUB, is_there, print_line, step};
 use ocm_testing::{Seen, eventually};
 use serde_json::json;
 
@@ -32,17 +32,17 @@ kind: ManagedCluster
 metadata: {name: unlabelled}
 ";
 
-/// Tells the whole story; where a step fails, with all that explains it.
+/// Runs all steps. If one fails, prints pods, events and logs.
 pub(crate) async fn tell(programs: PathBuf, images: PathBuf) -> Result<()> {
-    say("ocm-rs: hub, agent and an add-on as pods on a real node\n");
+    print_line("ocm-rs: hub, agent and an add-on as pods on a real node\n");
     let start = "start a control plane and a node";
     let world = step(start, Box::pin(World::start(programs))).await?;
     step("import the images", import(&world, &images)).await?;
     if let Err(error) = Box::pin(walk(&world)).await {
-        say(&format!("\n{}", world.evidence().await));
+        print_line(&format!("\n{}", world.evidence().await));
         return Err(error);
     }
-    say("\nEverything passed.");
+    print_line("\nEverything passed.");
     Ok(())
 }
 
@@ -58,7 +58,7 @@ async fn walk(world: &World) -> Result<()> {
     step("the cluster is available", world.condition(&cluster, "ManagedClusterConditionAvailable")).await?;
     step("ManifestWork mw-01 is applied and available", apply_work(world)).await?;
     step("its Pod hello is Running", hello_runs(world)).await?;
-    step("and says hello in its log", hello_speaks(world)).await?;
+    step("its log contains hello", hello_is_logged(world)).await?;
     addon::walk(world).await?;
     show(world).await?;
     print_memory(world).await?;
@@ -144,8 +144,8 @@ async fn hello_runs(world: &World) -> Result<()> {
     .await
 }
 
-/// Asked of the API server, which asks kubelet, which reads what containerd wrote.
-async fn hello_speaks(world: &World) -> Result<()> {
+/// Read through the API server and kubelet from the logs of containerd.
+async fn hello_is_logged(world: &World) -> Result<()> {
     eventually("the log of pod hello holds its words", || async {
         let log = world.plane.kubectl(&["logs", "hello", "-n", "default"]).await?;
         anyhow::Ok(if log.contains("Hello, Kubernetes!") { Seen::Settled(()) } else { Seen::NotYet(log) })
@@ -156,20 +156,20 @@ async fn hello_speaks(world: &World) -> Result<()> {
 async fn show(world: &World) -> Result<()> {
     let all = [&["get", "managedclusters"][..], &["get", "managedclusteraddons", "-A"], &["get", "pods", "-A"]];
     for args in all {
-        say(&format!("\n$ kubectl {}", args.join(" ")));
-        say(world.plane.kubectl(args).await?.trim_end());
+        print_line(&format!("\n$ kubectl {}", args.join(" ")));
+        print_line(world.plane.kubectl(args).await?.trim_end());
     }
     Ok(())
 }
 
 /// One JSON line per figure, as the benchmarks print them.
 async fn print_memory(world: &World) -> Result<()> {
-    say("");
+    print_line("");
     for used in world.node.memory(&world.plane).await? {
         for (kind, kilobytes) in [("resident", used.memory.resident_kb), ("anonymous", used.memory.anonymous_kb)] {
-            // Not by the pod's name, which is another one every time.
+            // Not by the pod's name, which is random.
             let figure = format!("{kind} memory of a pod's container, {}/{}", used.namespace, used.container);
-            say(&json!({"figure": figure, "value": kilobytes as f64 / 1000.0, "unit": "MB"}).to_string());
+            print_line(&json!({"figure": figure, "value": kilobytes as f64 / 1000.0, "unit": "MB"}).to_string());
         }
     }
     Ok(())

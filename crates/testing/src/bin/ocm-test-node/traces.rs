@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Folders of the machine that a node writes to, were it not for its namespaces.
+/// Folders of the machine that a node would write to without its namespaces.
 const FOLDERS: [&str; 7] = [
     "/run/containerd",
     "/run/netns",
@@ -18,7 +18,7 @@ const FOLDERS: [&str; 7] = [
     "/var/log/pods",
 ];
 
-/// What kubelet sets, and no namespace holds.
+/// Kernel settings that kubelet changes and that are in no namespace.
 pub(crate) const SETTINGS: [&str; 6] = [
     "/proc/sys/vm/overcommit_memory",
     "/proc/sys/vm/panic_on_oom",
@@ -28,7 +28,7 @@ pub(crate) const SETTINGS: [&str; 6] = [
     "/proc/sys/kernel/keys/root_maxbytes",
 ];
 
-/// What was there at some time, but for control groups.
+/// The state of the machine at one time, except control groups.
 #[derive(Debug)]
 pub(crate) struct Traces {
     links: BTreeSet<String>,

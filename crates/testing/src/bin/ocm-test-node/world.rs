@@ -31,7 +31,7 @@ impl World {
         Ok(Self { plane, node, ours: Ours::new(programs)? })
     }
 
-    /// Every archive of a folder, and busybox; what those in the folder are called.
+    /// Imports every archive of a folder, and busybox. Returns the names of the images in the folder.
     pub(crate) async fn import(&self, images: &Path) -> Result<Vec<Reference>> {
         let entries = std::fs::read_dir(images);
         let entries =
@@ -47,12 +47,12 @@ impl World {
         Ok(names)
     }
 
-    /// What `kubectl get` finds.
+    /// The output of `kubectl get`.
     pub(crate) async fn get(&self, what: &[&str]) -> Result<Value> {
         scenario::get(&self.plane, what).await
     }
 
-    /// Waits until a Deployment has as many pods that are ready as it wants.
+    /// Waits until all pods of a Deployment are ready.
     pub(crate) async fn deployed(&self, name: &str, namespace: &str) -> Result<()> {
         self.condition(&["deployment", name, "-n", namespace], "Available").await
     }
@@ -62,7 +62,7 @@ impl World {
         scenario::condition(&self.plane, what, type_).await
     }
 
-    /// The secret through which the agent's pod finds its hub: itself, under the address that pods reach.
+    /// The secret with the bootstrap kubeconfig of the agent's pod: its hub is this cluster, by the address for pods.
     pub(crate) async fn write_bootstrap_secret(&self) -> Result<()> {
         let bootstrap = self.plane.kubeconfig_for_service_account(BOOTSTRAP.namespace, BOOTSTRAP.name).await?;
         let path = self.ours.file("bootstrap.kubeconfig");
@@ -72,7 +72,7 @@ impl World {
         self.plane.kubectl(&create).await.map(drop)
     }
 
-    /// The secret with what the webhooks serve with, under the names of their services.
+    /// The secret with the serving certificate of the webhooks, for the names of their services.
     pub(crate) async fn write_webhook_secret(&self) -> Result<()> {
         let names = WEBHOOK_SERVICES.map(|service| format!("{service}.{}.svc", HUB.namespace));
         let (certificate, key) = self.plane.serving_certificate(&names.each_ref().map(String::as_str))?;
@@ -82,7 +82,7 @@ impl World {
         self.plane.kubectl(&create).await.map(drop)
     }
 
-    /// Everything that tells why something did not come true.
+    /// Pods, events and logs, to explain a failure.
     pub(crate) async fn evidence(&self) -> String {
         let mut found = String::new();
         for args in [
@@ -103,7 +103,7 @@ impl World {
     }
 }
 
-/// The same login for a client in another network namespace, to whom 127.0.0.1 is itself.
+/// The same kubeconfig for a client in another network namespace, where 127.0.0.1 is another host.
 fn for_pods(mut kubeconfig: Kubeconfig) -> Kubeconfig {
     for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         cluster.server = cluster.server.take().map(|server| server.replace("127.0.0.1", node::ADDRESS));

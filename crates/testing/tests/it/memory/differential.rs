@@ -1,4 +1,4 @@
-//! The same requests to a kube-apiserver and to a cluster in memory get the same answers.
+//! A kube-apiserver and a cluster in memory give the same responses to the same requests.
 
 use std::fmt::Write as _;
 
@@ -239,7 +239,7 @@ async fn a_watch_tells_the_same() -> Result<()> {
     .await
 }
 
-/// Name, singular name, kind, and whether it lives in namespaces.
+/// Name, singular name, kind, and whether it is namespaced.
 async fn discovered(client: &Client, kind: &Kind) -> Result<Vec<(String, String, String, bool)>> {
     let list = match kind.group {
         "" => client.list_core_api_resources(kind.version).await?,

@@ -1,4 +1,4 @@
-//! The cluster in memory: what its clients can rely on, and that a kube-apiserver answers the same.
+//! The cluster in memory: its promises to clients, and that a kube-apiserver responds the same.
 
 mod differential;
 mod script;
@@ -32,7 +32,7 @@ async fn create(api: &Api<ConfigMap>, name: &str) -> Result<ConfigMap> {
     Ok(api.create(&PostParams::default(), &map(name, &[])).await?)
 }
 
-/// The code with which something was refused.
+/// The HTTP status of an error.
 fn code<T: Debug>(outcome: kube::Result<T>) -> Result<u16> {
     match outcome {
         Err(kube::Error::Api(status)) => Ok(status.code),

@@ -1,4 +1,4 @@
-//! A script of requests, and what was answered, without what differs between two clusters.
+//! A script of requests, and the responses, without what differs between two clusters.
 
 use anyhow::{Context as _, Result};
 use http::{Method, Request};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// What a server makes up, or says in its own words.
+/// Fields that a server generates, and messages.
 const OWN: [&str; 5] = ["uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "time"];
 
 /// One request. `{uid:3}` and `{version:3}` in path and body are those of step 3's answer.
@@ -69,7 +69,7 @@ async fn send(client: &Client, step: &Step, earlier: &[(u16, Vec<Value>)]) -> Re
     let bytes = answer.into_body().collect_bytes().await?;
     let text = String::from_utf8(bytes.to_vec())?;
     let objects = serde_json::Deserializer::from_str(&text).into_iter::<Value>().collect::<Result<_, _>>();
-    // A path that leads nowhere is answered with text.
+    // The response for an unknown path is text.
     Ok((code, objects.unwrap_or_else(|_| vec![Value::String(text)])))
 }
 
@@ -86,7 +86,7 @@ fn fill(text: &str, earlier: &[(u16, Vec<Value>)]) -> Result<String> {
     Ok(text)
 }
 
-/// What is left to compare: messages are everybody's own words.
+/// The parts to compare: messages may differ.
 fn without_own(value: Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(fields.into_iter().filter_map(own_field).collect::<Map<_, _>>()),
@@ -98,12 +98,12 @@ fn without_own(value: Value) -> Value {
 fn own_field((key, value): (String, Value)) -> Option<(String, Value)> {
     match key.as_str() {
         "managedFields" | "message" => None,
-        // How Go writes nothing, in some lists.
+        // In some lists Go writes null for nothing.
         "continue" if value == "" => None,
         "items" if value.is_null() => Some((key, Value::Array(Vec::new()))),
-        // A kube-apiserver looks twice at some fields, and says so twice.
+        // A kube-apiserver validates some fields twice, and reports both.
         "causes" => Some((key, once_each(without_own(value)))),
-        // There, but with a value of its own.
+        // The value differs.
         name if OWN.contains(&name) => Some((key, Value::Bool(!value.is_null()))),
         _ => Some((key, without_own(value))),
     }
