@@ -96,7 +96,7 @@
 //! | `authentication.k8s.io` | `tokenreviews` | create | access to `/metrics` |
 //! | `authorization.k8s.io` | `subjectaccessreviews` | create | |
 //!
-//! Besides, it needs all that it grants to agents: Kubernetes lets nobody grant permissions that they do not have. With
+//! It also needs all rights that it grants to agents: Kubernetes lets nobody grant permissions that they do not have. With
 //! `--enable-leader-election`, in its own namespace: create leases, and get, list, watch and update the one that is named
 //! like its component.
 

@@ -1,10 +1,10 @@
 //! The nouns of Open Cluster Management: API types, conditions, reasons, labels. No I/O.
 //!
 //! * [`cluster`], [`work`], [`addon`] and [`operator`] hold the API types of OCM, [`about`] and [`multicluster`] those of
-//!   Kubernetes that OCM speaks; one module per API version.
+//!   Kubernetes that OCM uses; one module per API version.
 //! * [`labels`], [`annotations`], [`finalizers`], [`taints`], [`conditions`], [`reasons`], [`identities`], [`rbac`],
 //!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`], [`webhooks`] and [`limits`] hold every
-//!   literal that hub and agent must agree on, each named once; [`cluster_names`] says which clusters' names are reserved.
+//!   literal that hub and agent must agree on, each named once; [`cluster_names`] has the reserved names of clusters.
 //! * [`feature_gates`] is the table of feature gates.
 //! * [`crds`] builds the CustomResourceDefinitions from the types.
 

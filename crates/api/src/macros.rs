@@ -18,7 +18,7 @@ macro_rules! string_enum {
         }
 
         impl $name {
-            /// The known values as they stand in JSON.
+            /// The known values as in JSON.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
 
             /// The value as it is in JSON.

@@ -1,4 +1,4 @@
-//! The archive: an OCI image layout, with the index of `docker save` beside its own.
+//! The archive: an OCI image layout, with both its own index and that of `docker save`.
 
 use std::collections::BTreeMap;
 use std::io::Write;

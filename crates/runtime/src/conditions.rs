@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 /// Most characters of a message that API servers take.
 const LONGEST_MESSAGE: usize = 32_768;
 
-/// What a controller has to say about one condition type.
+/// A condition of one type, as a controller sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCondition {
     /// The condition type.
@@ -55,8 +55,8 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 }
 
 /// Sets the condition of this type. The transition time only moves when the status does.
-pub fn set(conditions: &mut Vec<Condition>, finding: NewCondition, generation: Option<i64>, now: Timestamp) {
-    put(conditions, finding.at(now, generation));
+pub fn set(conditions: &mut Vec<Condition>, condition: NewCondition, generation: Option<i64>, now: Timestamp) {
+    put(conditions, condition.at(now, generation));
 }
 
 /// Sets a condition. The transition time only moves when the status does. A message that is too

@@ -173,7 +173,7 @@ impl Context {
     }
 
     /// Like [`Context::stop`], but what is not finished by `limit` is [aborted](Context::abort).
-    /// Says whether everything was finished. When this returns, no task of the context runs any more.
+    /// Returns whether everything was finished. When this returns, no task of the context runs any more.
     pub async fn stop_by(&self, limit: Instant) -> bool {
         let finished = tokio::time::timeout_at(limit, self.stop()).await.is_ok();
         if !finished {

@@ -62,7 +62,7 @@ pub trait Controller: Send + Sync + 'static {
     /// What can go wrong.
     type Error: Classified;
 
-    /// Says which changes put which keys into the queue, and which caches must be complete first.
+    /// Sets up which changes put which keys into the queue, and which caches must be synced first.
     fn setup(&self, builder: &mut ControllerBuilder<'_, Self::Key>);
 
     /// Gathers what the decision depends on; `None` when there is nothing to decide.
@@ -98,7 +98,7 @@ pub trait StatusController: Send + Sync + 'static {
     type Key: Key + Debug;
     /// Everything a decision depends on, as plain data.
     type Observed: Send + Sync;
-    /// What the status should say.
+    /// The desired status.
     type Plan: Send;
     /// What can go wrong.
     type Error: Classified;
@@ -109,7 +109,7 @@ pub trait StatusController: Send + Sync + 'static {
     /// See [`Controller::observe`].
     fn observe(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Observed>, Self::Error>> + Send;
 
-    /// Decides what the status should say. Pure: everything it knows is in its arguments.
+    /// Decides on the status. Pure: everything it knows is in its arguments.
     fn plan(observed: &Self::Observed, now: Timestamp) -> Self::Plan;
 
     /// Writes the status in at most one request, and decides when to reconcile again.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Known {
     /// Its name, case-sensitive.
     pub name: &'static str,
-    /// Whether it is on when nobody says otherwise.
+    /// Whether it is on by default.
     pub default: bool,
     /// The name that switches all gates of its stage, such as `AllAlpha`.
     pub stage: &'static str,

@@ -260,7 +260,7 @@ fn is_final(problem: &Problem) -> bool {
     )
 }
 
-/// Says how far the clock of this machine is from that of a server; `None` if that is too little to matter.
+/// The difference between the clocks of this machine and of a server, in words; `None` if it is too small to matter.
 #[must_use]
 pub fn clock_difference(ahead: SignedDuration) -> Option<String> {
     let side = if ahead.is_negative() { "behind" } else { "ahead of" };
@@ -287,11 +287,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_by_seconds_is_not_worth_a_warning() {
-        let said = |seconds| clock_difference(SignedDuration::from_secs(seconds));
-        assert_eq!([0, 29, -29].map(said), [None, None, None]);
-        let text = said(-600).unwrap();
+        let text_of = |seconds| clock_difference(SignedDuration::from_secs(seconds));
+        assert_eq!([0, 29, -29].map(text_of), [None, None, None]);
+        let text = text_of(-600).unwrap();
         assert_eq!(text, "the clock of this machine is 10 minutes behind that of the API server");
-        assert!(said(3600).unwrap().contains("60 minutes ahead of"));
+        assert!(text_of(3600).unwrap().contains("60 minutes ahead of"));
     }
 
     #[tokio::test(start_paused = true)]

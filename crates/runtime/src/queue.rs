@@ -190,7 +190,7 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Says that a key is no longer in work.
+    /// Marks a key as no longer in work.
     pub fn done(&self, key: &K) {
         let mut state = self.lock();
         state.working.remove(key);

@@ -33,7 +33,7 @@ impl<K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debu
 /// none and nothing was sent, else the object as the server now has it.
 ///
 /// # Errors
-/// [`Error::Request`]; a conflict when the object is no longer what `old` says, or gone.
+/// [`Error::Request`]; a conflict if the object differs from `old`, or does not exist.
 pub async fn patch_status<K: Writable>(api: &Api<K>, old: &K, new: &K) -> Result<Option<K>> {
     let Some(patch) = patch_of(old, new, &["status"])? else { return Ok(None) };
     let name = name_of(old)?;
@@ -45,7 +45,7 @@ pub async fn patch_status<K: Writable>(api: &Api<K>, old: &K, new: &K) -> Result
 /// when there is none and nothing was sent, else the object as the server now has it.
 ///
 /// # Errors
-/// [`Error::Request`]; a conflict when the object is no longer what `old` says, or gone.
+/// [`Error::Request`]; a conflict if the object differs from `old`, or does not exist.
 pub async fn patch<K: Writable>(api: &Api<K>, old: &K, new: &K) -> Result<Option<K>> {
     let Some(patch) = patch_of(old, new, &[])? else { return Ok(None) };
     let name = name_of(old)?;

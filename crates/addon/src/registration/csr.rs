@@ -6,7 +6,7 @@ use ocm_api::{addon::v1beta1::ManagedClusterAddOn, cluster::v1::ManagedCluster};
 
 use crate::AddonError;
 
-/// A request for one of the identities that an add-on's agent is to have, made by an agent of its cluster.
+/// A request of a cluster's agent for one of the identities of an add-on's agent.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CertificateRequest<'a> {

@@ -1,4 +1,4 @@
-//! The add-on on the crate's front page works as it stands there.
+//! The example on the crate's front page works unchanged.
 #![expect(dead_code, reason = "its main function is not called")]
 
 include!("../../examples/hello.rs");

@@ -138,7 +138,7 @@ impl AgentAddon for Signed {
     }
 }
 
-/// What a manager with a signer of its own needs besides.
+/// Further rights of a manager with a signer of its own.
 const MAY_SIGN: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

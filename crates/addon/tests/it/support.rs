@@ -88,7 +88,7 @@ async fn run(manager: AddonManager, context: &Surroundings) -> Result<()> {
     .await
 }
 
-/// Whether a controller has taken up every key there was.
+/// Whether the queue of a controller is empty.
 fn is_idle(context: &Surroundings, controller: &str) -> bool {
     let depth = format!("ocm_controller_queue_depth{{controller=\"{controller}\"}} 0");
     context.metrics().encode().lines().any(|line| line == depth)
@@ -136,7 +136,7 @@ impl World {
         let context = Surroundings::new();
         run(manager(self.plane).await?, &context).await?;
         for controller in ["addon-deploy", "addon-csr-approval"] {
-            eventually(&format!("{controller} has taken up everything"), || async { is_idle(&context, controller) })
+            eventually(&format!("the queue of {controller} is empty"), || async { is_idle(&context, controller) })
                 .await?;
         }
         context.stop().await;

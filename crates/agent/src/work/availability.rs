@@ -47,7 +47,7 @@ pub(super) struct Availability {
 struct Polled {
     /// The objects, a list of [`ManifestResourceMeta`] as JSON.
     objects: Box<str>,
-    /// What the status says about each of them.
+    /// Their entries in the status.
     reported: Box<[Option<Summary>]>,
     /// Whether the work's own condition follows from those of its objects.
     is_aggregated: bool,
@@ -144,7 +144,7 @@ impl StatusController for Availability {
 }
 
 impl Polled {
-    /// Whether the status says anything else than what was found.
+    /// Whether the status differs from what was observed.
     fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
         let differs = |(reported, outcome): (&Option<Summary>, &Outcome)| {
             *reported != Some(summary_of_new(&status::manifest_available(&outcome.object)))
@@ -162,7 +162,7 @@ impl Polled {
     }
 }
 
-/// What to poll of a work; `None` for one that was not applied. One that is being deleted is polled on.
+/// What to poll of a work; `None` for one that was not applied. One that is being deleted is still polled.
 fn polled(work: &ManifestWork) -> Option<Polled> {
     let status = work.status.as_ref()?;
     let applied = find(&status.conditions, conditions::work::APPLIED)?;

@@ -46,7 +46,7 @@ impl Finalizer {
         Api::all(self.shared.resources.client().clone())
     }
 
-    /// Lets the status of the ManifestWork say what cannot be deleted.
+    /// Reports in the status of the ManifestWork what cannot be deleted.
     fn publish(&self, record: &AppliedManifestWork, remaining: &[Remaining]) {
         let failures: Vec<_> = remaining.iter().filter_map(|one| one.failure.clone()).collect();
         let (name, work) = (record.name_any(), &record.spec.manifest_work_name);

@@ -26,7 +26,7 @@ pub fn created(manifests: &[Manifest]) -> Vec<(ManifestResourceMeta, Result<Dyna
         .collect()
 }
 
-/// What is written so that an object becomes what a manifest says; `None` if there is nothing to write, or the manifest cannot be applied.
+/// The write that updates an object to its manifest; `None` if there is nothing to write, or the manifest cannot be applied.
 pub fn updated(existing: &DynamicObject, manifest: &Manifest) -> Option<DynamicObject> {
     let object = manifest::parse(std::slice::from_ref(manifest)).pop()?.desired.ok()?;
     match update::to_update(existing, &object, &ownership()).ok()? {

@@ -110,7 +110,7 @@ fn gvk_of(value: &Value) -> GroupVersionKind {
 }
 
 impl ParsedManifest {
-    /// The part of the status that says which object this is. `resource` is empty while the managed cluster does not serve
+    /// The part of the status that identifies the object. `resource` is empty while the managed cluster does not serve
     /// the kind, and the namespace is left out where the kind has none.
     pub(super) fn meta(&self, resource: &str, namespaced: bool) -> ManifestResourceMeta {
         ManifestResourceMeta {

@@ -126,7 +126,7 @@ impl Known {
         self.discoveries.entry(api_version.to_owned()).or_default()
     }
 
-    /// Whether the kinds are known well enough for one who asks since then.
+    /// Whether the known kinds are recent enough for a lookup that began then.
     fn is_answered(&mut self, api_version: &str, since: Instant) -> bool {
         let is_changing = self.changing_until.is_some_and(|until| since < until);
         let validity = if is_changing { Duration::ZERO } else { MISSING_FOR };

@@ -1,4 +1,4 @@
-//! The Update strategy: what to write so that an object becomes what its manifest says.
+//! The Update strategy: what to write so that an object equals its manifest.
 //!
 //! Labels, annotations and owner references are merged, finalizers are left alone. What else is
 //! compared and written depends on the kind: for some, only the sections that the manifest is
@@ -16,7 +16,7 @@ use super::{manifest::DesiredObject, ownership::Ownership};
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// The object is as the manifest says.
+    /// The object equals the manifest.
     Nothing,
     /// Replace the object by this one.
     Update(Box<DynamicObject>),
@@ -45,7 +45,7 @@ pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Resul
     Ok(object)
 }
 
-/// What to write so that an existing object becomes what its manifest says.
+/// What to write so that an existing object equals its manifest.
 pub(super) fn to_update(
     existing: &DynamicObject,
     desired: &DesiredObject,
@@ -70,7 +70,7 @@ pub(super) fn to_update(
     Ok(Change::Update(Box::new(updated)))
 }
 
-/// The object to create in place of `existing`: what the manifest says, with the owners, labels and annotations that others
+/// The object to create in place of `existing`: that of the manifest, with the owners, labels and annotations that others
 /// have given it.
 pub(super) fn to_recreate(
     existing: &DynamicObject,

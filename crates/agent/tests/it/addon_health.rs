@@ -1,4 +1,4 @@
-//! What is said of add-ons by their leases.
+//! The condition Available of add-ons, by their leases.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn what_another_has_said_is_put_right_at_the_next_look() -> Result<()> {
     let (agent, namespace) = with_addon(&world, &clock).await?;
     World::renew(&world.managed_client, &namespace, "hello", clock.now()).await?;
     world.addon_condition("hello", "Available", "True", UPDATED).await?;
-    // As the hub does when it has not heard of the cluster for long.
+    // As the hub does when the cluster's lease has expired.
     let unknown = json!({
         "type": "Available", "status": "Unknown", "reason": "ManagedClusterLeaseUpdateStopped", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",

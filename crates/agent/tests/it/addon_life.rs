@@ -81,7 +81,7 @@ async fn after_a_restart_the_secrets_of_addons_are_enough_and_are_reported() -> 
     let world = World::new().await?;
     let (agent, namespace) = world.join_with_hello().await?;
     agent.stop().await?;
-    // As if it had been killed before it could say so.
+    // As if it had been killed before it could report that.
     world.manage("hello", json!({"conditions": []})).await?;
     let written = world.hub_writes()?.len();
 

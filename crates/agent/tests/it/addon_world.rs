@@ -46,7 +46,7 @@ impl World {
         Ok(name)
     }
 
-    /// Says that an add-on's agent runs on a hosting cluster.
+    /// Annotates an add-on whose agent runs on a hosting cluster.
     pub(crate) async fn host_addon(&self, name: &str, cluster: &str) -> Result<()> {
         let hosted = json!({"metadata": {"annotations": {annotations::ADDON_HOSTING_CLUSTER: cluster}}});
         self.addons().patch(name, &PatchParams::default(), &Patch::Merge(hosted)).await?;
@@ -144,7 +144,7 @@ impl World {
         self.issue(name, namespace, None).await
     }
 
-    /// An agent that has given the add-on `hello` its identity, and said so; and the add-on's namespace.
+    /// An agent that has saved and reported the credentials of add-on `hello`, and the add-on's namespace.
     pub(crate) async fn join_with_hello(&self) -> Result<(Running, String)> {
         let agent = self.join(self.config(), Clock::System).await?;
         let namespace = self.install_namespace("hello").await?;
@@ -175,7 +175,7 @@ impl World {
         let config = kubeconfig::load(Some(&folder.join("kubeconfig"))).await?;
         let reviews: Api<SelfSubjectReview> = Api::all(Endpoint::new(&config)?.client("addon-agent")?);
         let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
-        review.status.and_then(|status| status.user_info).context("the hub does not say")
+        review.status.and_then(|status| status.user_info).context("the review has no user")
     }
 
     /// Renews a lease, as an add-on's agent.

@@ -41,7 +41,7 @@ async fn a_certificate_about_to_expire_is_renewed_without_a_restart() -> Result<
     })
     .await?;
 
-    // It still hears from the hub and still writes to it.
+    // It still receives changes from the hub and still writes to it.
     let renewed = world.lease().await?.spec.and_then(|spec| spec.renew_time);
     later(&clock, Duration::from_secs(5));
     let patch = Patch::Merge(json!({"spec": {"leaseDurationSeconds": 50}}));

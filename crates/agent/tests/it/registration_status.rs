@@ -108,7 +108,7 @@ async fn namespaces_of_cluster_sets_are_kept_and_let_go() -> Result<()> {
     let agent = world.join(world.config(), Clock::System).await?;
     let name = format!("{}-managed", world.cluster);
     world.patch_status(json!({"managedNamespaces": [{"clusterSet": "set1", "name": name}]})).await?;
-    eventually("the entry says it is there", || async {
+    eventually("the entry reports that it exists", || async {
         let entries = world.managed_cluster().await?.status.unwrap_or_default().managed_namespaces;
         anyhow::Ok(
             entries
@@ -120,8 +120,10 @@ async fn namespaces_of_cluster_sets_are_kept_and_let_go() -> Result<()> {
     assert_eq!(label_of(&world, &name).await?.as_deref(), Some("true"));
 
     world.patch_status(json!({"managedNamespaces": null})).await?;
-    eventually("it is let go", || async { anyhow::Ok(label_of(&world, &name).await?.as_deref() == Some("false")) })
-        .await?;
+    eventually("its label is false", || async {
+        anyhow::Ok(label_of(&world, &name).await?.as_deref() == Some("false"))
+    })
+    .await?;
     agent.stop().await
 }
 

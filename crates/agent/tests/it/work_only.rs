@@ -1,4 +1,4 @@
-//! An agent with the work half alone, beside one that registers.
+//! Two agents: one runs the registration half only, the other one the work half.
 
 use anyhow::Result;
 use ocm_agent::{AgentConfig, Components};

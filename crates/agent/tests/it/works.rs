@@ -100,7 +100,7 @@ async fn an_object_that_cannot_be_deleted_is_named_and_the_others_are_deleted() 
     world.create(&name, json!(manifests)).await?;
     world.is(&name, "Applied", "True").await?;
     world.delete(&name).await?;
-    let message = world.says(&name, "Deleting", "True", "cannot delete resource").await?;
+    let message = world.condition_contains(&name, "Deleting", "True", "cannot delete resource").await?;
     assert!(message.contains(&format!("secrets {}/{name}", world.cluster)), "{message}");
     eventually("the record lists the secret alone", || async {
         let record = world.records().get(&world.record_name(&name)).await?;
@@ -130,7 +130,7 @@ async fn an_edit_is_reported_although_what_it_takes_out_cannot_be_deleted() -> R
     world.create(&name, json!([taken_out, kept])).await?;
     world.is(&name, "Applied", "True").await?;
     world.edit(&name, json!({"workload": {"manifests": [kept]}})).await?;
-    let message = world.says(&name, "Applied", "True", "cannot be deleted").await?;
+    let message = world.condition_contains(&name, "Applied", "True", "cannot be deleted").await?;
     assert!(message.contains(&format!("secrets {}/{name}", world.cluster)), "{message}");
     let manifests = world.works().get(&name).await?.status.unwrap_or_default().resource_status.manifests;
     assert_eq!(manifests.len(), 1);
@@ -148,7 +148,7 @@ async fn a_work_that_orphans_keeps_an_object_that_was_never_recorded() -> Result
     let (mut world, name) = (WorkWorld::new().await?, unique("work"));
     let unknown = world.manifest("example.com/v1", "Unknown", &name);
     world.create(&name, json!([world.config_map(&name), unknown])).await?;
-    world.says(&name, "Applied", "False", "1 of 2").await?;
+    world.condition_contains(&name, "Applied", "False", "1 of 2").await?;
     world.stop().await;
     let none = Patch::Merge(json!({"status": {"appliedResources": null}}));
     world.records().patch_status(&world.record_name(&name), &PatchParams::default(), &none).await?;

@@ -127,12 +127,12 @@ impl WorkWorld {
 
     /// Waits until a condition of the current generation of a work has that status; returns its message.
     pub(crate) async fn is(&self, work: &str, type_: &str, status: &str) -> Result<String> {
-        self.says(work, type_, status, "").await
+        self.condition_contains(work, type_, status, "").await
     }
 
     /// Like [`is`](Self::is), and until its message contains a text.
-    pub(crate) async fn says(&self, work: &str, type_: &str, status: &str, text: &str) -> Result<String> {
-        eventually(&format!("{type_} of {work} is {status} and says {text:?}"), || async {
+    pub(crate) async fn condition_contains(&self, work: &str, type_: &str, status: &str, text: &str) -> Result<String> {
+        eventually(&format!("{type_} of {work} is {status} and contains {text:?}"), || async {
             let found = self.works().get(work).await?;
             let conditions = found.status.unwrap_or_default().conditions;
             let condition = find(&conditions, type_).filter(|condition| {

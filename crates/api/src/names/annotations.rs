@@ -28,7 +28,7 @@ pub const LOGGING_PREFIX: &str = "logging.open-cluster-management.io/";
 /// On a Placement, value `true`: the hub leaves the placement and its decisions alone.
 pub const PLACEMENT_DISABLE: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
 
-/// On a ManagedCluster: JSON that says which image registries to use instead, for add-ons.
+/// On a ManagedCluster: JSON with the image registries that add-ons use instead.
 pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
 /// On a ManagedCluster that registered with an AWS identity: ARN of the cluster.
 pub const MANAGED_CLUSTER_ARN: &str = "agent.open-cluster-management.io/managed-cluster-arn";

@@ -172,6 +172,6 @@ pub mod status {
     pub const TRUE: &str = "True";
     /// The condition does not hold.
     pub const FALSE: &str = "False";
-    /// Nobody can say.
+    /// The status cannot be determined.
     pub const UNKNOWN: &str = "Unknown";
 }

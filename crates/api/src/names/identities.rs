@@ -24,7 +24,7 @@ pub fn cluster_group(cluster: &str) -> String {
 }
 
 /// Group of a cluster's agents that authenticate through an AWS access entry. Every role binding of a cluster names it
-/// beside [`cluster_group`].
+/// in addition to [`cluster_group`].
 pub fn cluster_aws_group(cluster: &str) -> String {
     format!("open-cluster-management:{cluster}")
 }
@@ -62,7 +62,7 @@ impl std::fmt::Display for NotAnAgent {
 impl std::error::Error for NotAnAgent {}
 
 /// The agent that a certificate with this subject belongs to, when it makes its holder an agent of the cluster and
-/// nothing else besides. Nobody may approve another request in the cluster's name.
+/// nothing else. Nobody may approve another request in the cluster's name.
 ///
 /// # Errors
 /// [`NotAnAgent`].

@@ -29,7 +29,7 @@ pub const DECISION_GROUP_NAME: &str = "cluster.open-cluster-management.io/decisi
 /// On a PlacementDecision. Value: index of its decision group, from 0.
 pub const DECISION_GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
 
-/// Prefix of the label on a ManagedCluster that says how an add-on fares there; the add-on's name follows.
+/// Prefix of the label on a ManagedCluster with the state of an add-on there; the add-on's name follows.
 pub const ADDON_FEATURE_PREFIX: &str = "feature.open-cluster-management.io/addon-";
 /// Value of a label with [`ADDON_FEATURE_PREFIX`]: the add-on is available.
 pub const ADDON_AVAILABLE: &str = "available";

@@ -1,4 +1,4 @@
-//! Reasons of conditions, one module per kind of object. The condition and status they go with stand at each.
+//! Reasons of conditions, one module per kind of object. Each names its condition and status.
 
 /// Of ManagedCluster.
 pub mod cluster {

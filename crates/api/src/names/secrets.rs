@@ -10,7 +10,7 @@ pub const HUB_KUBECONFIG: &str = "hub-kubeconfig-secret";
 pub const KEY_CLUSTER_NAME: &str = "cluster-name";
 /// Key: the agent's id.
 pub const KEY_AGENT_NAME: &str = "agent-name";
-/// Key: kubeconfig for the hub; it names certificate and key as files beside it.
+/// Key: kubeconfig for the hub; it refers to certificate and key as files in the same folder.
 pub const KEY_KUBECONFIG: &str = "kubeconfig";
 /// Key: client certificate, PEM.
 pub const KEY_TLS_CERT: &str = "tls.crt";

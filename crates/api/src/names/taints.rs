@@ -3,5 +3,5 @@
 /// The cluster's API server is not healthy: condition Available is False.
 pub const UNAVAILABLE: &str = "cluster.open-cluster-management.io/unavailable";
 
-/// Nothing is heard of the cluster: condition Available is Unknown or absent.
+/// The cluster is unreachable: condition Available is Unknown or absent.
 pub const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";

@@ -32,7 +32,7 @@ fn there_and_back(object: &Value) -> (Value, Value) {
     (there, back)
 }
 
-/// The object without what the documentation of the conversion says is lost.
+/// The object without what is lost according to the documentation of the conversion.
 fn without_losses(mut object: Value) -> Value {
     let old = object["apiVersion"] == V1ALPHA1;
     for config in list(&mut object, "/spec/defaultConfigs") {

@@ -107,14 +107,14 @@ fn every_definition_names_a_side_and_a_file() {
 #[test]
 fn definitions_that_not_everyone_needs_say_who_does() {
     let optional = ocm_api::crds::optional().unwrap();
-    let said: Vec<_> = optional.iter().map(|crd| (crd.file_name(), crd.side, crd.with)).collect();
+    let found: Vec<_> = optional.iter().map(|crd| (crd.file_name(), crd.side, crd.with)).collect();
     let expected = [
         ("operator.open-cluster-management.io_clustermanagers.yaml", Side::Hub, With::Operator),
         ("multicluster.x-k8s.io_clusterprofiles.yaml", Side::Hub, With::FeatureGate("ClusterProfile")),
         ("operator.open-cluster-management.io_klusterlets.yaml", Side::Managed, With::Operator),
         ("about.k8s.io_clusterproperties.yaml", Side::Managed, With::FeatureGate("ClusterProperty")),
     ];
-    assert_eq!(said, expected.map(|(file, side, with)| (file.to_owned(), side, with)));
+    assert_eq!(found, expected.map(|(file, side, with)| (file.to_owned(), side, with)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every kind in every version, to be found by what an object says it is.
+//! Every kind in every version, by the kind and API version of an object.
 
 use k8s_openapi::Resource;
 use ocm_api::about::v1alpha1::ClusterProperty;

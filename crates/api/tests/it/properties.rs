@@ -154,7 +154,7 @@ fn anything() -> BoxedStrategy<Value> {
     tree.boxed()
 }
 
-/// Paths whose value is not in `after` as it was in `before`. What says nothing may be left out, as Go leaves it out.
+/// Paths whose value differs between `before` and `after`. Empty values may be missing, as Go omits them.
 pub(crate) fn lost(path: &str, before: &Value, after: &Value) -> Vec<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {

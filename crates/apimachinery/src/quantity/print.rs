@@ -8,7 +8,7 @@ use super::{Format, NANOS_PER_UNIT, Quantity};
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 /// Suffixes of powers of 1024.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// Where in [`DECIMAL`] the suffix of whole units stands.
+/// The index of the suffix of whole units in [`DECIMAL`].
 const UNITS: usize = 3;
 
 pub(super) fn print(quantity: Quantity, f: &mut fmt::Formatter<'_>) -> fmt::Result {

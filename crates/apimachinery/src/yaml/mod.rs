@@ -89,7 +89,7 @@ fn whole_floats_to_integers(value: &mut Value) {
     }
 }
 
-/// The integer a float stands for, if it is one that a float holds exactly.
+/// The integer that a float represents, if a float represents it exactly.
 fn whole(number: &Number) -> Option<i64> {
     /// 2^53: up to here every integer is a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;

@@ -26,7 +26,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes a value that starts where the writer stands; further lines are indented by `indent`.
+    /// Writes a value at the current position; further lines are indented by `indent`.
     fn value(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Null => self.push("null"),
@@ -130,7 +130,7 @@ impl Writer {
         }
     }
 
-    /// Writes lines as they are. The header says what happens at the end (`-`: no line break, `+`: keep them all), and how
+    /// Writes lines as they are. The header has an indicator for the end (`-`: no line break, `+`: keep them all), and one for how
     /// far the lines are indented when the first one starts with a space.
     fn block(&mut self, text: &str, indent: usize) {
         self.push("|");

@@ -1,6 +1,6 @@
 //! Add-ons: installs them on the clusters that placements select, and reports the progress.
 //!
-//! How the data flows: a `ClusterManagementAddOn` says which placements an add-on follows, and the tracker in
+//! How the data flows: a `ClusterManagementAddOn` lists the placements that an add-on follows, and the tracker in
 //! [`crate::decisions`] knows which clusters these have chosen. [`decision`] decides on each add-on over all its clusters, and
 //! publishes in the [`store`] what is desired on each. [`installation`] creates or deletes one `ManagedClusterAddOn`, gives it
 //! its owner and its conditions Configured and Progressing. [`progression`] writes into the status of an add-on how far it

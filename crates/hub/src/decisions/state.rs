@@ -21,7 +21,7 @@ use super::{ClusterName, DecisionGroups, GroupKey, placement_of};
 pub struct PlacementSnapshot {
     /// Why it has chosen fewer clusters than it should, if so.
     pub problem: Option<String>,
-    /// How many clusters its status says it has chosen, whether or not its decisions list them yet.
+    /// The number of selected clusters in its status, whether or not its decisions list them yet.
     pub selected: i32,
     /// Its `clustersPerDecisionGroup`.
     pub clusters_per_group: Option<IntOrString>,

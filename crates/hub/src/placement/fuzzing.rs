@@ -27,7 +27,7 @@ pub fn problems(placement: &Placement) -> Vec<String> {
     wrong.into_iter().flatten().collect()
 }
 
-/// What the status of a placement says in a namespace to which `set` is bound; `None` when it is to be left alone.
+/// The status of a placement in a namespace to which `set` is bound; `None` if it must not be changed.
 pub fn decide(
     placement: Placement,
     set: ManagedClusterSetSpec,

@@ -216,9 +216,9 @@ fn happen(world: &mut World, model: &mut Model, request: &Request, event: &Event
 }
 
 /// Status and reason of both conditions.
-fn said(plan: &Plan) -> Vec<(String, String)> {
-    let said = plan.status.conditions.iter();
-    said.map(|condition| (condition.status.clone(), condition.reason.clone())).collect()
+fn conditions_of(plan: &Plan) -> Vec<(String, String)> {
+    let conditions = plan.status.conditions.iter();
+    conditions.map(|condition| (condition.status.clone(), condition.reason.clone())).collect()
 }
 
 proptest! {
@@ -239,7 +239,7 @@ proptest! {
             let plan = world.plan("p", at(model.now));
             if affected == 0 {
                 prop_assert_eq!(&plan.steps, &vec![], "no placement was affected by {:?}", event);
-                prop_assert_eq!(said(&plan), said(&before));
+                prop_assert_eq!(conditions_of(&plan), conditions_of(&before));
                 continue;
             }
             before = model.settle(&mut world);

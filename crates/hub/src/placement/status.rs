@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     /// Status and reason of PlacementSatisfied.
-    fn said(change: impl FnOnce(&mut StatusInputs<'_>)) -> String {
+    fn satisfied_of(change: impl FnOnce(&mut StatusInputs<'_>)) -> String {
         let eligible = Eligible { any_bound: true, sets: vec!["s".into()], problem: None };
         let mut inputs = StatusInputs { eligible, has_candidates: true, selected: 2, ..StatusInputs::default() };
         change(&mut inputs);
@@ -136,15 +136,15 @@ mod tests {
 
     #[test]
     fn the_first_reason_that_applies_is_reported() {
-        assert_eq!(said(|_| {}), "True AllDecisionsScheduled");
-        assert_eq!(said(|inputs| inputs.missing = 1), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|inputs| inputs.selected = 0), "False NoManagedClusterMatched");
-        assert_eq!(said(|inputs| inputs.is_frozen = true), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|inputs| inputs.has_candidates = false), "False AllManagedClusterSetsEmpty");
+        assert_eq!(satisfied_of(|_| {}), "True AllDecisionsScheduled");
+        assert_eq!(satisfied_of(|inputs| inputs.missing = 1), "False NotAllDecisionsScheduled");
+        assert_eq!(satisfied_of(|inputs| inputs.selected = 0), "False NoManagedClusterMatched");
+        assert_eq!(satisfied_of(|inputs| inputs.is_frozen = true), "False NotAllDecisionsScheduled");
+        assert_eq!(satisfied_of(|inputs| inputs.has_candidates = false), "False AllManagedClusterSetsEmpty");
         let broken = |inputs: &mut StatusInputs<'_>| inputs.eligible.problem = Some("x".into());
-        assert_eq!(said(broken), "False NotAllDecisionsScheduled");
-        assert_eq!(said(|inputs| inputs.eligible.sets.clear()), "False NoIntersection");
-        assert_eq!(said(|inputs| inputs.eligible = Eligible::default()), "False NoManagedClusterSetBindings");
+        assert_eq!(satisfied_of(broken), "False NotAllDecisionsScheduled");
+        assert_eq!(satisfied_of(|inputs| inputs.eligible.sets.clear()), "False NoIntersection");
+        assert_eq!(satisfied_of(|inputs| inputs.eligible = Eligible::default()), "False NoManagedClusterSetBindings");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl World {
         plan(&Observed { placement: self.placements[name].clone(), snapshot }, now)
     }
 
-    /// Plans, and does what the plan says; the plan.
+    /// Plans, carries out the plan, and returns it.
     pub(crate) fn settle(&mut self, name: &str, now: Timestamp) -> Plan {
         let plan = self.plan(name, now);
         self.index.record_plan(&key(name), plan.desired.clone(), plan.status.clone());

@@ -1,7 +1,7 @@
 //! Which clusters of a placement get a change now: all at once, some at a time, or one decision group after the other.
 //!
 //! [`plan`] is a pure function of the decision groups, the strategy, what is known of each cluster, and the time. It
-//! remembers nothing: a controller that restarts continues where it stopped. The controller says of each cluster in which
+//! remembers nothing: a controller that restarts continues where it stopped. The controller passes of each cluster in which
 //! [`Status`] the change is, applies the change to the clusters that `plan` answers with status [`Status::ToApply`], and asks
 //! again when a cluster's status changes or [`Rollout::recheck_after`] has passed.
 //!

@@ -45,7 +45,7 @@ async fn an_addon_costs_two_writes_and_an_idle_one_none() -> Result<()> {
     let progress = installed["patch clustermanagementaddons/status 200"];
     assert!(progress <= 2, "{installed:?}");
     assert_eq!(installed.len(), 3, "{installed:?}");
-    // News that change nothing: every controller looks, or need not.
+    // Changes without an effect: controllers that are concerned reconcile, and write nothing.
     world.annotate(&one, json!({"note": "x"})).await?;
     world.edit_management(&name, json!({"spec": {"addOnMeta": {"displayName": "Thrift"}}})).await?;
     let note = Patch::Merge(json!({"metadata": {"annotations": {"note": "x"}}}));

@@ -80,8 +80,8 @@ async fn an_addon_that_is_refused_keeps_no_other_from_what_its_cluster_brings() 
     }
     world.annotate(cluster, json!({ NOTE: "x" })).await?;
     world.wait_for_annotation(cluster, &other, NOTE, "x").await?;
-    world.say_of_cluster(cluster, "Unknown", "Silent").await?;
-    world.wait_for_condition(cluster, &other, "Available", "Unknown", "Silent").await?;
+    world.set_available(cluster, "Unknown", "LeaseExpired").await?;
+    world.wait_for_condition(cluster, &other, "Available", "Unknown", "LeaseExpired").await?;
     assert_eq!(world.addons(cluster).get(&refused).await?.annotations().get(NOTE), None);
     troubled.server.heal();
     world.annotate(cluster, json!({ NOTE: "y" })).await?;

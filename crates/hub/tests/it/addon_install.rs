@@ -93,7 +93,7 @@ async fn placements_take_over_from_hands_and_hands_from_placements() -> Result<(
     let by_hand = world.cluster("hand").await?;
     world.install(&by_hand, &name, json!({})).await?;
     world.wait_for_addon(&by_hand, &name).await?;
-    eventually("nothing is said of placements", || async {
+    eventually("the status lists no placements", || async {
         let status = world.managements().get(&name).await?.status.unwrap_or_default();
         Ok::<_, kube::Error>(status.install_progressions.is_empty())
     })

@@ -1,4 +1,4 @@
-//! What is said of add-ons: how they come along, how they fare, and on which clusters they are.
+//! The status of add-ons: their progress, their health, and the clusters on which they are.
 
 use anyhow::Result;
 use kube::{
@@ -33,7 +33,7 @@ async fn an_addon_progresses_with_its_works() -> Result<()> {
     let world = addon_world().await?;
     let cluster = world.cluster("works").await?;
     let name = installed(&world, &cluster, "works").await?;
-    world.say(&cluster, &name, "ManifestApplied", "True").await?;
+    world.set_condition(&cluster, &name, "ManifestApplied", "True").await?;
     let message = world.wait_for_condition(&cluster, &name, "Progressing", "True", "Progressing").await?;
     assert!(message.contains("no ManifestWork"), "{message}");
     let works: Api<ManifestWork> = Api::namespaced(world.client.clone(), &cluster);
@@ -60,10 +60,10 @@ async fn labels_of_a_cluster_show_how_its_addons_fare() -> Result<()> {
     let cluster = world.cluster("label").await?;
     let name = installed(&world, &cluster, "label").await?;
     world.wait_for_label(&cluster, &name, None).await?;
-    world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
+    world.set_available(&cluster, "True", "ManagedClusterAvailable").await?;
     world.wait_for_label(&cluster, &name, Some("unreachable")).await?;
     for (status, label) in [("True", "available"), ("False", "unhealthy"), ("Unknown", "unreachable")] {
-        world.say(&cluster, &name, "Available", status).await?;
+        world.set_condition(&cluster, &name, "Available", status).await?;
         world.wait_for_label(&cluster, &name, Some(label)).await?;
     }
     let key = format!("feature.open-cluster-management.io/addon-{name}");
@@ -79,7 +79,7 @@ async fn labels_of_a_cluster_show_how_its_addons_fare() -> Result<()> {
 async fn a_name_too_long_for_a_label_keeps_no_other_addon_from_its_label() -> Result<()> {
     let world = addon_world().await?;
     let cluster = world.cluster("long").await?;
-    world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
+    world.set_available(&cluster, "True", "ManagedClusterAvailable").await?;
     world.install(&cluster, &"a".repeat(63), json!({})).await?;
     let name = installed(&world, &cluster, "short").await?;
     world.wait_for_label(&cluster, &name, Some("unreachable")).await
@@ -88,21 +88,21 @@ async fn a_name_too_long_for_a_label_keeps_no_other_addon_from_its_label() -> Re
 #[tokio::test]
 async fn addons_of_a_silent_cluster_are_unknown_and_stay_so_until_somebody_knows_better() -> Result<()> {
     let world = addon_world().await?;
-    let cluster = world.cluster("silent").await?;
-    let name = installed(&world, &cluster, "silent").await?;
-    world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
-    world.say(&cluster, &name, "Available", "True").await?;
+    let cluster = world.cluster("unreachable").await?;
+    let name = installed(&world, &cluster, "unreachable").await?;
+    world.set_available(&cluster, "True", "ManagedClusterAvailable").await?;
+    world.set_condition(&cluster, &name, "Available", "True").await?;
     world.wait_for_label(&cluster, &name, Some("available")).await?;
     let reason = "ManagedClusterLeaseUpdateStopped";
-    world.say_of_cluster(&cluster, "Unknown", reason).await?;
+    world.set_available(&cluster, "Unknown", reason).await?;
     let message = world.wait_for_condition(&cluster, &name, "Available", "Unknown", reason).await?;
     assert_eq!(message, "m");
     world.wait_for_label(&cluster, &name, Some("unreachable")).await?;
     let later = installed(&world, &cluster, "later").await?;
     world.wait_for_condition(&cluster, &later, "Available", "Unknown", reason).await?;
-    world.say_of_cluster(&cluster, "True", "ManagedClusterAvailable").await?;
+    world.set_available(&cluster, "True", "ManagedClusterAvailable").await?;
     world.settle().await?;
     world.wait_for_condition(&cluster, &name, "Available", "Unknown", reason).await?;
-    world.say(&cluster, &name, "Available", "True").await?;
+    world.set_condition(&cluster, &name, "Available", "True").await?;
     world.wait_for_label(&cluster, &name, Some("available")).await
 }

@@ -130,7 +130,7 @@ async fn tokens_cost_four_writes_and_what_stays_as_it_is_costs_none() -> Result<
     use_driver(&addons, &cluster, "token").await?;
     ready(&world, &addons, &cluster).await?;
     addons.edit_cluster(&cluster, json!({"metadata": {"annotations": {"note": "x"}}})).await?;
-    addons.say(&cluster, "hello", "Available", "True").await?;
+    addons.set_condition(&cluster, "hello", "Available", "True").await?;
     addons.settle().await?;
     let expected = [
         ("create rolebindings 201", 1),

@@ -106,7 +106,7 @@ impl AddonWorld {
         Ok(())
     }
 
-    /// What a placement says of itself.
+    /// Sets a condition of a placement.
     pub(crate) async fn complain(&self, placement: &str, reason: &str, message: &str) -> Result<()> {
         let condition = json!({"type": "PlacementSatisfied", "status": "False", "reason": reason, "message": message,
             "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -117,7 +117,7 @@ impl AddonWorld {
         Ok(())
     }
 
-    /// Has a placement choose these clusters, in its decision of that number.
+    /// Makes a placement select these clusters, in its decision of that number.
     pub(crate) async fn decide(&self, placement: &str, number: usize, clusters: &[&str]) -> Result<()> {
         let api: Api<PlacementDecision> = Api::namespaced(self.client.clone(), &self.namespace);
         let name = format!("{placement}-decision-{number}");
@@ -146,18 +146,24 @@ impl AddonWorld {
         Ok(())
     }
 
-    /// What a manager or an agent says of an add-on, beside what is said already.
-    pub(crate) async fn say(&self, cluster: &str, name: &str, type_: &'static str, status: &'static str) -> Result<()> {
+    /// Sets a condition of an add-on, as its manager or an agent does.
+    pub(crate) async fn set_condition(
+        &self,
+        cluster: &str,
+        name: &str,
+        type_: &'static str,
+        status: &'static str,
+    ) -> Result<()> {
         let mut known = self.addons(cluster).get(name).await?.status.unwrap_or_default().conditions;
-        let finding = conditions::NewCondition { type_, status, reason: "Said", message: String::new() };
-        conditions::set(&mut known, finding, None, now());
+        let condition = conditions::NewCondition { type_, status, reason: "Test", message: String::new() };
+        conditions::set(&mut known, condition, None, now());
         let patch = Patch::Merge(json!({"status": {"conditions": known}}));
         self.addons(cluster).patch_status(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
-    /// What is said of a cluster's health.
-    pub(crate) async fn say_of_cluster(&self, name: &str, status: &'static str, reason: &'static str) -> Result<()> {
+    /// Sets the condition Available of a cluster.
+    pub(crate) async fn set_available(&self, name: &str, status: &'static str, reason: &'static str) -> Result<()> {
         let mut known = self.clusters().get(name).await?.status.unwrap_or_default().conditions;
         let type_ = "ManagedClusterConditionAvailable";
         conditions::set(
@@ -260,7 +266,7 @@ impl AddonWorld {
         self.wait_for_progress(&name, &placement, "True", "Progressing", "1 of 2").await?;
         self.annotate(&cluster, json!({ NOTE: "x" })).await?;
         self.wait_for_annotation(&cluster, &name, NOTE, "x").await?;
-        self.say_of_cluster(&cluster, "Unknown", "Settled").await?;
+        self.set_available(&cluster, "Unknown", "Settled").await?;
         self.wait_for_condition(&cluster, &name, "Available", "Unknown", "Settled").await?;
         self.wait_for_label(&cluster, &name, Some("unreachable")).await
     }

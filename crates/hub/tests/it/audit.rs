@@ -64,7 +64,7 @@ async fn an_idle_cluster_costs_no_writes() -> Result<()> {
     })
     .await?;
     let before = count(&writes_for(&world, &name)?);
-    // News that change nothing: every controller looks at the cluster, or need not.
+    // Changes without an effect: controllers that are concerned reconcile the cluster, and write nothing.
     world.patch(&name, serde_json::json!({"metadata": {"annotations": {"note": "x"}}})).await?;
     world.accepted(&unique("later")).await?;
     assert_eq!(count(&writes_for(&world, &name)?), before, "{:?}", writes_for(&world, &name)?);

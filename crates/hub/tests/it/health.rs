@@ -34,7 +34,7 @@ async fn wait_for_taints(world: &World, cluster: &str, expected: &[&str]) -> Res
 #[tokio::test]
 async fn a_cluster_whose_lease_expires_is_unknown_and_tainted_and_an_event_reports_it() -> Result<()> {
     let world = world().await?;
-    let name = unique("silent");
+    let name = unique("unreachable");
     world.create(&name, true, 1).await?;
     world.wait_for_accepted(&name).await?;
     world.say_available(&name).await?;

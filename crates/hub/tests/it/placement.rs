@@ -1,4 +1,4 @@
-//! Placements: which clusters they get, and what they say when they get none.
+//! Placements: the clusters that they select, and their conditions if they select none.
 
 use anyhow::Result;
 use jiff::SignedDuration;
@@ -56,10 +56,10 @@ async fn events_report_what_happens_to_a_decision() -> Result<()> {
     })
     .await?;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let said: Vec<_> = recorded.iter().map(|event| (text(&event.reason), text(&event.action))).collect();
+    let events: Vec<_> = recorded.iter().map(|event| (text(&event.reason), text(&event.action))).collect();
     let expected =
         [("DecisionCreate", "DecisionCreated"), ("DecisionUpdate", "DecisionUpdated"), ("ScoreUpdate", "ScoreUpdated")];
-    assert_eq!(said, expected.map(|(reason, action)| (reason.to_owned(), action.to_owned())));
+    assert_eq!(events, expected.map(|(reason, action)| (reason.to_owned(), action.to_owned())));
     assert_eq!(recorded[2].note, Some(format!("{one}:100 ")));
     let related = recorded[0].related.clone().unwrap_or_default();
     assert_eq!((text(&related.kind), text(&related.name)), ("PlacementDecision".into(), "p-decision-1".into()));
@@ -123,12 +123,12 @@ async fn chosen_clusters_are_kept_and_one_that_goes_is_replaced() -> Result<()> 
 async fn a_claim_decides_as_a_label_does() -> Result<()> {
     let fleet = Fleet::new().await?;
     let (here, there) = (fleet.cluster(&[]).await?, fleet.cluster(&[]).await?);
-    fleet.say(&here, json!({"clusterClaims": [{"name": "region", "value": "eu"}]})).await?;
+    fleet.patch_status(&here, json!({"clusterClaims": [{"name": "region", "value": "eu"}]})).await?;
     let expression = json!({"key": "region", "operator": "In", "values": ["eu"]});
     let selector = json!({"requiredClusterSelector": {"claimSelector": {"matchExpressions": [expression]}}});
     fleet.place("eu", json!({"predicates": [selector]})).await?;
     fleet.wait_for_clusters("eu", &[&here]).await?;
-    fleet.say(&there, json!({"clusterClaims": [{"name": "region", "value": "eu"}]})).await?;
+    fleet.patch_status(&there, json!({"clusterClaims": [{"name": "region", "value": "eu"}]})).await?;
     fleet.wait_for_clusters("eu", &[&here, &there]).await
 }
 
@@ -137,10 +137,10 @@ async fn a_taint_keeps_a_cluster_out_until_it_is_tolerated_and_a_limit_ends_by_i
     let fleet = Fleet::new().await?;
     let one = fleet.cluster(&[]).await?;
     fleet.place("strict", json!({})).await?;
-    fleet.place("patient", json!({"tolerations": [{"key": "full", "operator": "Exists"}]})).await?;
+    fleet.place("tolerant", json!({"tolerations": [{"key": "full", "operator": "Exists"}]})).await?;
     let limited = json!({"tolerations": [{"key": "full", "operator": "Exists", "tolerationSeconds": 3600}]});
     fleet.place("limited", limited).await?;
-    for name in ["strict", "patient", "limited"] {
+    for name in ["strict", "tolerant", "limited"] {
         fleet.wait_for_clusters(name, &[&one]).await?;
     }
     let since = |seconds| {
@@ -156,7 +156,7 @@ async fn a_taint_keeps_a_cluster_out_until_it_is_tolerated_and_a_limit_ends_by_i
     // It ends by itself soon after this change, not with it.
     fleet.world.patch(&one, since(3600 - 2)).await?;
     fleet.wait_for_clusters("limited", &[]).await?;
-    fleet.wait_for_clusters("patient", &[&one]).await
+    fleet.wait_for_clusters("tolerant", &[&one]).await
 }
 
 #[tokio::test]
@@ -203,9 +203,9 @@ async fn groups_have_decisions_of_their_own() -> Result<()> {
     fleet.place("p", json!({"decisionStrategy": strategy})).await?;
     fleet.wait_for_clusters("p", &[&canary, &one, &two]).await?;
     let groups = fleet.placements().get("p").await?.status.unwrap_or_default().decision_groups;
-    let said: Vec<_> =
+    let groups: Vec<_> =
         groups.iter().map(|it| (&*it.decision_group_name, it.clusters_count, &*it.decisions[0])).collect();
-    assert_eq!(said, [("canary", 1, "p-decision-1"), ("", 1, "p-decision-2"), ("", 1, "p-decision-3")]);
+    assert_eq!(groups, [("canary", 1, "p-decision-1"), ("", 1, "p-decision-2"), ("", 1, "p-decision-3")]);
     let first = fleet.decisions().get("p-decision-1").await?;
     assert_eq!(first.labels()["cluster.open-cluster-management.io/decision-group-name"], "canary");
     assert_eq!(first.status.unwrap_or_default().decisions[0].cluster_name, canary);

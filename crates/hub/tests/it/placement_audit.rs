@@ -50,7 +50,10 @@ async fn placements_with_nothing_to_decide_write_nothing() -> Result<()> {
     let before = fleet.now()?;
     fleet.world.patch(&prod, json!({"metadata": {"annotations": {"note": "x"}, "labels": {"other": "x"}}})).await?;
     fleet
-        .say(&prod, json!({"version": {"kubernetes": "v1.36.3"}, "clusterClaims": [{"name": "a", "value": "b"}]}))
+        .patch_status(
+            &prod,
+            json!({"version": {"kubernetes": "v1.36.3"}, "clusterClaims": [{"name": "a", "value": "b"}]}),
+        )
         .await?;
     fleet.edit("prod", json!({"metadata": {"annotations": {"note": "x"}}})).await?;
     fleet.settle().await?;

@@ -100,8 +100,8 @@ impl Fleet {
         Ok(name)
     }
 
-    /// What an agent says of its cluster besides its health.
-    pub(crate) async fn say(&self, cluster: &str, status: Value) -> Result<()> {
+    /// Patches the status of a cluster, as its agent does.
+    pub(crate) async fn patch_status(&self, cluster: &str, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
         self.world.clusters().patch_status(cluster, &PatchParams::default(), &patch).await?;
         Ok(())

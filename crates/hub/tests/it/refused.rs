@@ -120,11 +120,11 @@ async fn a_deleted_cluster_with_a_refused_name_says_that_its_works_hold_it_and_g
     world.patch(name, json!({"metadata": {"finalizers": [API_CLEANUP]}})).await?;
     world.create_work(name, "left", json!({})).await?;
     world.clusters().delete(name, &DeleteParams::default()).await?;
-    let says_why = || async {
+    let is_explained = || async {
         let (reason, message) = world.wait_for_condition(name, "Deleting", "False").await?;
         anyhow::Ok(reason == "ResourceRemaining" && message.contains("Delete the ManifestWorks of this cluster"))
     };
-    eventually("the condition says what holds the cluster", says_why).await?;
+    eventually("the condition names what holds the cluster", is_explained).await?;
     assert!(world.get("manifestwork", name, "left").await.is_some(), "the namespace belongs to others");
     world.finish_work(name, "left").await?;
     world.plane.kubectl(&["delete", "manifestwork", "left", "-n", name]).await?;

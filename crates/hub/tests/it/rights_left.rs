@@ -58,7 +58,7 @@ async fn bindings_are_gone(world: &World, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// The cluster has lost everything but the right to read its own ManagedCluster, and its condition says so.
+/// The cluster has lost everything but the right to read its own ManagedCluster, and its condition reports it.
 async fn is_denied(world: &World, cluster: &str) -> Result<()> {
     bindings_are_gone(world, cluster).await?;
     let (reason, _) = world.wait_for_condition(cluster, "HubAcceptedManagedCluster", "False").await?;

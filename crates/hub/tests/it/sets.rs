@@ -1,4 +1,4 @@
-//! Cluster sets: the two that the hub keeps, and what every set says of its clusters.
+//! Cluster sets: the two that the hub maintains, and the conditions of all.
 
 use anyhow::Result;
 use kube::{
@@ -59,11 +59,11 @@ async fn the_two_sets_of_the_hub_are_made_restored_and_made_anew() -> Result<()>
 }
 
 async fn wait_for_message(world: &World, set: &str, status: &str, message: &str) -> Result<()> {
-    eventually(&format!("set {set} says {message:?}"), || async {
+    eventually(&format!("the condition of set {set} contains {message:?}"), || async {
         let conditions = sets(world).get(set).await?.status.unwrap_or_default().conditions;
-        let said =
+        let is_reported =
             conditions.iter().any(|it| it.type_ == "ClusterSetEmpty" && it.status == status && it.message == message);
-        Ok::<_, kube::Error>(if said { Seen::Settled(()) } else { Seen::NotYet(format!("{conditions:?}")) })
+        Ok::<_, kube::Error>(if is_reported { Seen::Settled(()) } else { Seen::NotYet(format!("{conditions:?}")) })
     })
     .await
 }

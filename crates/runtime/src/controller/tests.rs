@@ -17,7 +17,7 @@ use tower::service_fn;
 use super::*;
 use crate::{Error, client::Endpoint, write};
 
-/// A controller that panics when it looks at its one key for the first time.
+/// A controller that panics when it observes its only key for the first time.
 struct Fragile {
     looks: AtomicUsize,
     done: UnboundedSender<usize>,

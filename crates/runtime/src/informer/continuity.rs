@@ -131,10 +131,10 @@ pub(super) trait Kind: Send + Sync + 'static {
     fn ask(&self, object: Option<&ObjectKey>) -> impl Future<Output = Result<Option<Answer>>> + Send;
 }
 
-/// What an answer says about the history that the server has.
+/// What a response reveals about the server's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing speaks against it being ours.
+    /// It may be the history that was observed.
     Continues,
     /// It is another one.
     Differs,

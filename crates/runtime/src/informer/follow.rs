@@ -26,7 +26,7 @@ pub(super) type Read<K> = Result<K, Box<InvalidObject>>;
 pub(super) enum Need {
     /// It does not: readiness waits for the first list.
     Required,
-    /// It does, and this says what to install.
+    /// It does, and the hint names what to install.
     Optional { hint: &'static str },
 }
 

@@ -190,8 +190,8 @@ impl Informers {
         self.cache(None, filter, Need::Required, Api::all)
     }
 
-    /// Like [`Informers::all`], for a kind that need not be installed: readiness does not wait for it, and the log says with
-    /// `hint` what to install while the API server does not have it, or forbids to watch it.
+    /// Like [`Informers::all`], for a kind that need not be installed: readiness does not wait for it, and the log contains
+    /// `hint`, which names what to install, while the API server does not serve it or forbids to watch it.
     #[must_use]
     pub fn optional<K: Watchable>(&self, filter: WatchFilter, hint: &'static str) -> Cache<K> {
         self.cache(None, filter, Need::Optional { hint }, Api::all)

@@ -8,7 +8,7 @@ use tracing::error;
 
 /// An object as JSON text, which takes a third of the memory of its Rust value or less: a value has room for every field
 /// of its kind, set or not, and an allocation for every string. Parsing it again takes some ten microseconds, which is
-/// little beside the requests of a reconcile.
+/// little compared to the requests of a reconcile.
 pub(super) struct Packed<K> {
     json: Arc<[u8]>,
     uid: Option<Arc<str>>,

@@ -280,7 +280,7 @@ impl<K: Watchable> State<K> {
         self.notices.extend(difference(old, &packed));
     }
 
-    /// Removes the object of that key, unless it is another one of that name. Says whether it did.
+    /// Removes the object of that key, unless it is another one of that name. Returns whether it did.
     fn remove(&mut self, key: &ObjectKey, uid: &Uid) -> bool {
         let is_it = self.objects.get(key).is_some_and(|known| known.uid() == uid.as_deref());
         let removed = is_it.then(|| self.objects.remove(key)).flatten();

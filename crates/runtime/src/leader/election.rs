@@ -119,7 +119,7 @@ impl Election {
         let mut record = self.record(time);
         record.acquired = last.acquired;
         record.transitions = last.transitions;
-        // Others see a renewal by its change, also where the clock stands still.
+        // Others notice a renewal by its change, even if the clock does not advance.
         if record.renewed == last.renewed {
             record.renewed = last.renewed.map(|time| time + Duration::from_micros(1));
         }
@@ -161,7 +161,7 @@ mod tests {
     fn a_lease_is_free_when_it_has_not_changed_for_as_long_as_it_lasts() {
         let mut candidate = candidate("a");
         let waits = Decision::Wait { holder: "b".into() };
-        // Its times are long past by our clock, which says nothing.
+        // Its times are long past by our clock, which does not matter.
         assert_eq!(candidate.decide(Some(held_by("b", 1)), 100 * SECOND, time(9999)), waits);
         assert_eq!(candidate.decide(Some(held_by("b", 1)), 114 * SECOND, time(9999)), waits);
         let Decision::Update(record) = candidate.decide(Some(held_by("b", 1)), 115 * SECOND, time(9999)) else {

@@ -24,7 +24,7 @@ struct State {
     lease: Option<Lease>,
     version: u64,
     is_down: bool,
-    /// Whether it does what it is asked to, and never says so.
+    /// Whether it carries out requests without a response.
     is_mute: bool,
     /// When the lease was last written.
     written: Option<Instant>,

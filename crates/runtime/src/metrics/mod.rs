@@ -1,6 +1,6 @@
 //! Metrics of one hub or agent, in a registry of its own.
 //!
-//! Their names, labels and meanings stand in one table (`reference.rs`), from which the registry and
+//! Their names, labels and meanings are in one table (`reference.rs`), from which the registry and
 //! `docs/reference/metrics.md` are made.
 
 mod reference;
@@ -127,7 +127,7 @@ impl Metrics {
         reference::page()
     }
 
-    /// Takes in until when a certificate is valid; `certificate` says what it is for, in a word or two.
+    /// Records when a certificate expires; `certificate` names its purpose in a word or two.
     pub fn certificate_expires(&self, certificate: &'static str, at: Timestamp) {
         self.certificates.get_or_create(&OfCertificate { certificate }).set(at.as_duration().as_secs_f64());
     }

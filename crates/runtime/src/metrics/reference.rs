@@ -11,7 +11,7 @@ pub(super) struct About {
     name: &'static str,
     kind: Kind,
     pub(super) labels: &'static [Label],
-    /// What it says, as `/metrics` has it: without a full stop.
+    /// Its meaning, as in `/metrics`: without a full stop.
     pub(super) help: &'static str,
     /// What a person does with it.
     note: &'static str,

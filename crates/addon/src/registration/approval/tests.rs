@@ -96,9 +96,9 @@ fn whom_the_grpc_server_asks_for_is_believed_from_that_server_only() {
     assert!(judged(&request).is_ok());
     request.spec.username = Some("system:serviceaccount:elsewhere:grpc-server-sa".into());
     assert!(matches!(judged(&request), Err(Refusal::Requester(_))));
-    let mut silent = own();
-    silent.spec.username = Some(GRPC_SERVER.into());
-    assert!(matches!(judged(&silent), Err(Refusal::Requester(_))));
+    let mut without_user = own();
+    without_user.spec.username = Some(GRPC_SERVER.into());
+    assert!(matches!(judged(&without_user), Err(Refusal::Requester(_))));
 }
 
 #[test]

@@ -44,8 +44,8 @@ impl RbacObject for RoleBinding {
 /// A Role, unless an existing one is bound, and the RoleBinding to it.
 pub(super) type Pair = (Option<Role>, RoleBinding);
 
-/// Makes exactly these objects exist, beside those that are not the installation's own. One that fails does not keep the
-/// others from being written; the first error is returned.
+/// Creates, updates and deletes the installation's own objects until exactly these exist. All are tried, and the first error is
+/// returned.
 pub(super) async fn reconcile(grant: &PermissionContext<'_>, pairs: &[Pair]) -> Result<(), PermissionError> {
     let existing = Existing::read(grant).await?;
     let mut outcome = existing.prune(grant, pairs).await;

@@ -234,9 +234,11 @@ impl Controller for Registrations {
         };
         let mut results = Vec::new();
         for condition in self.credentials.conditions(key).into_iter().filter(is_new) {
-            results.push(set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await);
+            let written = set_condition(&self.addons_on_hub(), &self.addons, key, condition, now).await;
+            results.push(written.map(|_| ()));
         }
-        Ok(all(results).map(|()| Requeue::OnChange)?)
+        all(results)?;
+        Ok(Requeue::OnChange)
     }
 }
 

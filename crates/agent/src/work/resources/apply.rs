@@ -25,7 +25,7 @@ const CONFLICT_WAIT: Duration = Duration::from_millis(10);
 const SERVES_KINDS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 impl Resources {
-    /// Makes the object what its manifest says, and returns it as it is then. `is_new` saves reading it where it is not
+    /// Creates or updates the object as in its manifest, and returns it. `is_new` saves reading it where it is not
     /// expected to exist.
     pub(in crate::work) async fn apply(
         &self,

@@ -81,9 +81,9 @@ fn the_work_is_applied_when_all_of_it_is() {
         Some(1),
         at(1),
     );
-    let finding = applied(&list, &[]);
-    assert_eq!((finding.status, finding.reason), ("False", "AppliedManifestWorkFailed"));
-    assert_eq!(finding.message, "1 of 2 objects could not be applied, the first is ConfigMap ns/b");
+    let condition = applied(&list, &[]);
+    assert_eq!((condition.status, condition.reason), ("False", "AppliedManifestWorkFailed"));
+    assert_eq!(condition.message, "1 of 2 objects could not be applied, the first is ConfigMap ns/b");
     assert_eq!(applied(&list[..1], &[]).status, "True");
 }
 

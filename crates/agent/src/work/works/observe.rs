@@ -24,7 +24,7 @@ pub(in crate::work) struct Observed {
     pub applied_work: Option<Arc<AppliedManifestWork>>,
     /// The manifests of the work, where they are needed.
     pub manifests: Vec<ResolvedManifest>,
-    /// Owner references to be removed from objects that are to stay, beside that to the record.
+    /// Further owner references to remove from objects that must stay, in addition to that to the record.
     pub former: Vec<OwnerReference>,
     /// Why objects of a record that is being deleted cannot be deleted.
     pub stuck: Option<Vec<String>>,

@@ -118,7 +118,7 @@ fn plan_deletion(observed: &Observed) -> Plan {
     }
     let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     if !is_true(conditions, conditions::work::DELETING) {
-        // Said before anything is deleted. If it cannot be written, nothing is deleted.
+        // Reported before anything is deleted. If that cannot be written, nothing is deleted.
         return Plan::SetCondition { condition: status::deleting(&[]), requeue: Requeue::After(Duration::ZERO) };
     }
     match to_release(observed) {

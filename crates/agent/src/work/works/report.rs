@@ -29,7 +29,7 @@ pub(super) async fn report(controller: &Works, observed: &Observed, report: Repo
     }
 }
 
-/// The record comes first: what the hub says is applied is recorded, even if the agent is stopped between the two.
+/// The record comes first: what the status on the hub lists as applied is recorded, even if the agent is stopped between the two.
 async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<Requeue> {
     let (new, requeue) = match patch_record(controller, &pass.applied_work, &recorded(pass)).await {
         Ok(()) => (with_status(pass, now), pass.retry.requeue(&controller.shared.settings)),

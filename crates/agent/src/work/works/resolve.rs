@@ -1,4 +1,4 @@
-//! What the managed cluster and the spec say about each manifest of a work.
+//! Resolves each manifest of a work with the managed cluster and the spec.
 
 use std::collections::HashMap;
 

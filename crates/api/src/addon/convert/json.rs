@@ -73,7 +73,7 @@ pub(super) fn rename(parent: &mut Object, from: &str, to: &str) {
     }
 }
 
-/// Removes an object that says nothing.
+/// Removes an empty object.
 pub(super) fn remove_if_empty(parent: &mut Object, key: &str) {
     if matches!(parent.get(key), Some(Value::Object(object)) if object.is_empty()) {
         parent.remove(key);

@@ -33,7 +33,7 @@ pub(super) fn to_v1alpha1(addon: &mut Object) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// The fields of `defaultConfig`, which v1beta1 has beside the kind of configuration.
+/// The fields of `defaultConfig`, which v1beta1 has next to the kind of configuration.
 const REFERENT: [&str; 2] = ["name", "namespace"];
 
 /// An entry of `supportedConfigs` as one of `defaultConfigs`.
@@ -66,8 +66,8 @@ pub(super) fn keep_configuration(addon: &mut Object, configuration: Option<Objec
     }
 }
 
-/// What [`keep_configuration`] kept. An annotation that says something else stays as it is: anybody may have written it, and
-/// what it says was checked by no schema.
+/// What [`keep_configuration`] kept. An annotation with other content is not changed: anybody may have written it, and
+/// no schema has validated it.
 pub(super) fn kept_configuration(addon: &mut Object) -> Result<Option<Value>, ConvertError> {
     take_annotation(addon, annotations::ADDON_CONFIGURATION, |text| {
         serde_json::from_str::<ConfigCoordinates>(text).ok()?;

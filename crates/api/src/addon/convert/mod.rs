@@ -32,7 +32,7 @@ type Object = Map<String, Value>;
 /// Why an object was not converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// It is no JSON object, or does not say what it is.
+    /// It is no JSON object, or has no kind and API version.
     #[error("what is to be converted is no object with apiVersion, kind and metadata")]
     Untyped,
     /// It is of a kind or version that is not converted here.
@@ -49,7 +49,7 @@ pub enum ConvertError {
         /// The API version asked for.
         to: String,
     },
-    /// A field is not of the type that its schema says.
+    /// A field does not have the type of its schema.
     #[error("{path} is not {expected}")]
     Malformed {
         /// The field.

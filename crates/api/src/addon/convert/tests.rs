@@ -199,12 +199,12 @@ fn an_object_in_the_version_asked_for_stays_as_it_is() {
 
 #[test]
 fn other_kinds_and_versions_are_refused_by_name() {
-    let said = error(object(V1ALPHA1, "AddOnTemplate", &json!({})), V1BETA1);
-    assert!(said.contains("AddOnTemplate") && said.contains("only ClusterManagementAddOn"), "{said}");
-    let said = error(addon(V1ALPHA1, &json!({})), "addon.open-cluster-management.io/v1");
-    assert!(said.contains("cannot be converted to addon.open-cluster-management.io/v1:"), "{said}");
-    let said = error(addon("example.com/v1alpha1", &json!({})), V1BETA1);
-    assert!(said.contains("ManagedClusterAddOn example.com/v1alpha1"), "{said}");
+    let message = error(object(V1ALPHA1, "AddOnTemplate", &json!({})), V1BETA1);
+    assert!(message.contains("AddOnTemplate") && message.contains("only ClusterManagementAddOn"), "{message}");
+    let message = error(addon(V1ALPHA1, &json!({})), "addon.open-cluster-management.io/v1");
+    assert!(message.contains("cannot be converted to addon.open-cluster-management.io/v1:"), "{message}");
+    let message = error(addon("example.com/v1alpha1", &json!({})), V1BETA1);
+    assert!(message.contains("ManagedClusterAddOn example.com/v1alpha1"), "{message}");
 }
 
 #[test]
@@ -218,16 +218,16 @@ fn what_is_no_object_is_refused() {
 
 #[test]
 fn a_field_of_the_wrong_type_is_named_with_its_path() {
-    let said = error(addon(V1ALPHA1, &json!({ "spec": [] })), V1BETA1);
-    assert_eq!(said, "spec is not an object");
-    let said = error(addon(V1ALPHA1, &json!({ "spec": { "installNamespace": 1 } })), V1BETA1);
-    assert_eq!(said, "spec.installNamespace is not a string");
-    let said = error(addon(V1ALPHA1, &json!({ "status": { "registrations": [{}, 1] } })), V1BETA1);
-    assert_eq!(said, "status.registrations[1] is not an object");
-    let said = error(addon(V1BETA1, &json!({ "status": { "registrations": [{ "type": "Guess" }] } })), V1ALPHA1);
-    assert_eq!(said, "status.registrations[0].type is not kubeClient or customSigner");
-    let said = error(management(V1ALPHA1, &json!({ "spec": { "supportedConfigs": {} } })), V1BETA1);
-    assert_eq!(said, "spec.supportedConfigs is not a list");
-    let said = error(management(V1BETA1, &json!({ "metadata": { "annotations": 1 }, "spec": {} })), V1ALPHA1);
-    assert_eq!(said, "metadata.annotations is not an object");
+    let message = error(addon(V1ALPHA1, &json!({ "spec": [] })), V1BETA1);
+    assert_eq!(message, "spec is not an object");
+    let message = error(addon(V1ALPHA1, &json!({ "spec": { "installNamespace": 1 } })), V1BETA1);
+    assert_eq!(message, "spec.installNamespace is not a string");
+    let message = error(addon(V1ALPHA1, &json!({ "status": { "registrations": [{}, 1] } })), V1BETA1);
+    assert_eq!(message, "status.registrations[1] is not an object");
+    let message = error(addon(V1BETA1, &json!({ "status": { "registrations": [{ "type": "Guess" }] } })), V1ALPHA1);
+    assert_eq!(message, "status.registrations[0].type is not kubeClient or customSigner");
+    let message = error(management(V1ALPHA1, &json!({ "spec": { "supportedConfigs": {} } })), V1BETA1);
+    assert_eq!(message, "spec.supportedConfigs is not a list");
+    let message = error(management(V1BETA1, &json!({ "metadata": { "annotations": 1 }, "spec": {} })), V1ALPHA1);
+    assert_eq!(message, "metadata.annotations is not an object");
 }

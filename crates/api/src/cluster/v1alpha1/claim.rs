@@ -1,4 +1,4 @@
-//! [`ClusterClaim`]: what a cluster says about itself.
+//! [`ClusterClaim`]: a fact that a cluster reports about itself.
 
 use kube_core::ObjectMeta;
 use schemars::JsonSchema;

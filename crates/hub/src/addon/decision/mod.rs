@@ -104,7 +104,7 @@ impl Decision {
 impl Desired {
     fn unwanted_since(&self, owner: &str) -> Option<Timestamp> {
         match self.state {
-            // What another ClusterManagementAddOn of the name did not want says nothing about this one.
+            // Decisions for a former ClusterManagementAddOn of this name do not count.
             DesiredState::Leaving { since } | DesiredState::Absent { since } if *self.owner == *owner => Some(since),
             _ => None,
         }

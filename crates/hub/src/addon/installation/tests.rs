@@ -142,7 +142,7 @@ fn where_somebody_else_is_the_controller_the_owner_is_one_like_others() {
 }
 
 /// Status and reason of both conditions.
-fn said(addon: &ManagedClusterAddOn, observed: &Observed) -> (String, String) {
+fn conditions_of(addon: &ManagedClusterAddOn, observed: &Observed) -> (String, String) {
     let status = reported(addon, observed, now()).status.unwrap();
     let of = |type_| {
         let found = conditions::find(&status.conditions, type_).unwrap();
@@ -168,12 +168,12 @@ fn work(name: &str) -> Work {
 }
 
 fn progressing(addon: &ManagedClusterAddOn, works: Vec<Work>) -> String {
-    said(addon, &Observed { works, ..wanted() }).1
+    conditions_of(addon, &Observed { works, ..wanted() }).1
 }
 
 #[test]
 fn without_configuration_an_addon_is_configured_at_once_and_waits_for_its_manager() {
-    let (configured, progressing) = said(&addon(json!({})), &wanted());
+    let (configured, progressing) = conditions_of(&addon(json!({})), &wanted());
     assert_eq!(configured, "True ConfigurationsConfigured");
     assert_eq!(progressing, "False WaitingForManifestApplied");
 }
@@ -210,7 +210,7 @@ fn a_configuration_is_refused_by_the_name_of_its_field() {
     let mut configured =
         with_conditions(json!({"configs": [{"group": "g", "resource": "r", "name": "x"}]}), &["ManifestApplied"]);
     let expected = ("False ConfigurationsNotConfigured".to_owned(), "False ConfigurationUnsupported".to_owned());
-    assert_eq!(said(&configured, &wanted()), expected);
+    assert_eq!(conditions_of(&configured, &wanted()), expected);
     assert!(message(&configured, &wanted(), "Configured").starts_with("spec.configs "));
     assert!(
         message(&configured, &wanted(), "Progressing")
@@ -218,7 +218,7 @@ fn a_configuration_is_refused_by_the_name_of_its_field() {
     );
     let supported = serde_json::from_value(json!([{"group": "g", "resource": "r"}])).unwrap();
     configured.status.as_mut().unwrap().supported_configs = supported;
-    assert_eq!(said(&configured, &wanted()), expected);
+    assert_eq!(conditions_of(&configured, &wanted()), expected);
     assert!(message(&configured, &wanted(), "Progressing").contains("which this hub does not support yet"));
 }
 

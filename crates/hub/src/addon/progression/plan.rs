@@ -90,7 +90,7 @@ mod tests {
         Progress { placement: ObjectKey::new("n", "p"), exists: true, selected, configured, ..Progress::default() }
     }
 
-    fn said(progress: &Progress) -> (String, String, String) {
+    fn condition_of(progress: &Progress) -> (String, String, String) {
         let new = plan(&management("a", json!({})), std::slice::from_ref(progress), now());
         let entry = &new.status.unwrap().install_progressions[0];
         assert_eq!((entry.namespace.as_str(), entry.name.as_str()), ("n", "p"));
@@ -101,33 +101,33 @@ mod tests {
 
     #[test]
     fn it_is_completed_when_every_selected_cluster_is_configured() {
-        let (status, reason, message) = said(&progress(2, 1));
+        let (status, reason, message) = condition_of(&progress(2, 1));
         assert_eq!((status.as_str(), reason.as_str()), ("True", "Progressing"));
         assert_eq!(message, "The add-on is configured on 1 of 2 selected clusters");
-        let (status, reason, _) = said(&progress(2, 2));
+        let (status, reason, _) = condition_of(&progress(2, 2));
         assert_eq!((status.as_str(), reason.as_str()), ("False", "Completed"));
     }
 
     #[test]
     fn a_missing_placement_and_one_without_clusters_are_named() {
-        let (status, reason, message) = said(&Progress { exists: false, ..progress(0, 0) });
+        let (status, reason, message) = condition_of(&Progress { exists: false, ..progress(0, 0) });
         assert_eq!((status.as_str(), reason.as_str()), ("True", "Progressing"));
         assert!(message.starts_with("Placement n/p does not exist"), "{message}");
         let problem = Some("NoManagedClusterSetBindings: bind one".to_owned());
-        let (_, _, message) = said(&Progress { problem, ..progress(0, 0) });
+        let (_, _, message) = condition_of(&Progress { problem, ..progress(0, 0) });
         assert_eq!(message, "Placement n/p has chosen no cluster (NoManagedClusterSetBindings: bind one)");
     }
 
     #[test]
     fn the_condition_names_what_this_hub_cannot_do_and_what_the_api_server_refuses() {
         let refused = Progress { refusal: Some("spec.x".into()), ..progress(2, 2) };
-        assert_eq!(said(&refused), ("False".into(), "ConfigurationUnsupported".into(), "spec.x".into()));
+        assert_eq!(condition_of(&refused), ("False".into(), "ConfigurationUnsupported".into(), "spec.x".into()));
         let failure = Some(("c1".into(), "no".to_owned()));
-        let (status, _, message) = said(&Progress { failed: 1, failure, ..progress(2, 1) });
+        let (status, _, message) = condition_of(&Progress { failed: 1, failure, ..progress(2, 1) });
         assert_eq!(status, "True");
         assert!(message.ends_with("could not be installed on cluster c1: no"), "{message}");
         let failure = Some(("c1".into(), "no".to_owned()));
-        let (_, _, message) = said(&Progress { failed: 2, failure, ..progress(3, 1) });
+        let (_, _, message) = condition_of(&Progress { failed: 2, failure, ..progress(3, 1) });
         assert!(message.ends_with("could not be installed on 2 clusters. On c1: no"), "{message}");
     }
 

@@ -65,7 +65,7 @@ pub(super) fn relevant(addon: &ManagedClusterAddOn) -> (bool, bool, Option<&Cond
     (uses_tokens(addon), write::is_deleting(addon), condition(addon), addon.uid())
 }
 
-/// Whether an add-on uses tokens, or did and still says so.
+/// Whether an add-on uses tokens, or did and still has the condition.
 pub(super) fn needs_look(addon: &ManagedClusterAddOn) -> bool {
     uses_tokens(addon) || condition(addon).is_some()
 }

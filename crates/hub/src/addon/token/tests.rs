@@ -96,8 +96,8 @@ fn only_an_add_on_on_an_accepted_cluster_gets_tokens() {
     assert_eq!(need_of(&addon, Some(&accepted("c1"))), Need::Tokens);
     assert_eq!(need_of(&addon, Some(&deleting(accepted("c1"), &["x"]))), Need::Unchanged);
     for (cluster, cause) in [(Some(cluster("c1")), "clusteradm accept --clusters c1"), (None, "no ManagedCluster c1")] {
-        let Need::Refused(said) = need_of(&addon, cluster.as_ref()) else { panic!("{cluster:?}") };
-        assert!(said.contains(cause), "{said}");
+        let Need::Refused(message) = need_of(&addon, cluster.as_ref()) else { panic!("{cluster:?}") };
+        assert!(message.contains(cause), "{message}");
     }
     let mut leaving = addon;
     leaving.metadata.deletion_timestamp = Some(Time(now()));

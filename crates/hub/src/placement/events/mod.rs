@@ -2,7 +2,7 @@
 //!
 //! Decisions are more urgent than events, and the API server takes only so many writes a second. So events wait in a bounded
 //! queue ([`pending`]) for a few writers. Events that cannot be written, that find the queue full, or that are still waiting
-//! when the hub ends are lost; the log says how many.
+//! when the hub ends are lost; the log contains their number.
 
 mod pending;
 

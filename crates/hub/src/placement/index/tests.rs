@@ -55,8 +55,8 @@ fn a_change_of_fields_that_no_placement_uses_concerns_none() {
 #[test]
 fn a_taint_concerns_those_that_do_not_tolerate_it() {
     let mut world = world();
-    world.placement(placement("patient", json!({"tolerations": [{"operator": "Exists"}]})));
-    world.settle("patient", at(0));
+    world.placement(placement("tolerant", json!({"tolerations": [{"operator": "Exists"}]})));
+    world.settle("tolerant", at(0));
     let sick = tainted(cluster("prod1", &[("env", "prod")]), "sick", "NoSelect");
     assert_eq!(world.cluster(sick), [key("all"), key("prod")]);
 }

@@ -18,7 +18,7 @@ const LISTED: i32 = 1;
 pub(crate) struct Weights(pub(crate) Vec<(Prioritizer, i32)>);
 
 impl Weights {
-    /// Reads the policy: the built-in prioritizers it lists, besides those that always count unless it says `Exact`.
+    /// Reads the policy: the built-in prioritizers that it lists and, unless its mode is `Exact`, those with a default weight.
     pub(crate) fn read(policy: &PrioritizerPolicy) -> Result<Self, Problem> {
         nameless(policy).map_or(Ok(()), Err)?;
         let mut weights: BTreeMap<String, (i32, usize)> = BTreeMap::new();
@@ -61,7 +61,7 @@ pub(crate) fn addon_scores(policy: &PrioritizerPolicy) -> Option<String> {
     Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.type {}", ScoreCoordinateType::AddOn))
 }
 
-/// What is wrong with the first that counts and does not say which scores it takes.
+/// What is wrong with the first prioritizer with a weight that does not name its scores.
 fn nameless(policy: &PrioritizerPolicy) -> Option<Problem> {
     let index = counting(policy, |listed| listed.score_coordinate.add_on.is_none())?;
     Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on"))

@@ -22,7 +22,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) facts: &'a Arc<Cluster>,
 }
 
-/// What scheduling depends on besides the clusters themselves.
+/// What scheduling depends on, except the clusters themselves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScheduleContext<'a> {
     pub(crate) now: Timestamp,

@@ -20,7 +20,7 @@ fn world(clusters: usize) -> World {
     world
 }
 
-/// Plans a placement of this spec, and does what the plan says.
+/// Creates a placement with this spec, plans it, and carries out the plan.
 fn settle(world: &mut World, spec: Value) -> Plan {
     world.placement(placement("p", spec));
     world.settle("p", at(0))
@@ -32,10 +32,10 @@ fn even() -> Value {
 
 /// `type=status reason` of both conditions.
 fn conditions(plan: &Plan) -> Vec<String> {
-    let said = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+    let line = |condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
         format!("{}={} {}", condition.type_, condition.status, condition.reason)
     };
-    plan.status.conditions.iter().map(said).collect()
+    plan.status.conditions.iter().map(line).collect()
 }
 
 fn satisfied(plan: &Plan) -> (String, String) {

@@ -1,4 +1,4 @@
-//! What a cache learns from writes, besides the watch.
+//! How writes are recorded in a cache, before the watch reports them.
 
 use super::*;
 

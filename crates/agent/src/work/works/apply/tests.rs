@@ -151,7 +151,7 @@ async fn a_kind_that_is_not_served_does_not_hold_up_a_deletion_that_orphans() {
     assert!(managed.asked().last().unwrap().starts_with("DELETE"), "{:?}", managed.asked());
 }
 
-/// A work that is being deleted, which its status says, and whose objects are to stay.
+/// A work that is being deleted and reports so, and whose objects must stay.
 fn orphaning() -> Value {
     let mut work = work();
     work["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -241,7 +241,7 @@ fn an_object_of_the_work_is_not_obsolete_under_another_group_or_while_it_cannot_
     assert_eq!(uids, ["another", "3"]);
 }
 
-/// A work that is being deleted with its objects, which its status says.
+/// A work that is being deleted with its objects and reports so.
 fn deleted_with_objects() -> Value {
     let mut work = orphaning();
     work["spec"].as_object_mut().unwrap().remove("deleteOption");
@@ -295,7 +295,7 @@ async fn the_record_is_written_before_the_hub_says_that_the_work_is_applied() {
     assert_eq!(hub.asked(), Vec::<String>::new());
 }
 
-/// What the hub says of the work, when the managed cluster answers a pass with this.
+/// The status of the work after a pass in which the managed cluster responds like this.
 async fn reported(answers: Vec<(u16, Value)>, hub_answer: (u16, Value)) -> (Requeue, Value) {
     let hub = Mock::answering(vec![hub_answer]).listing(testing::WORKS, &json!([work()]));
     let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(&[])]));

@@ -118,7 +118,7 @@ fn nothing_is_applied_while_the_record_is_being_deleted() {
     assert!(blocked.message.contains("secrets ns/a: forbidden"), "{}", blocked.message);
 }
 
-/// A work that is being deleted, which its status says.
+/// A work that is being deleted and reports so.
 fn announced() -> Value {
     let condition = json!({"type": "Deleting", "status": "True", "reason": "x", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
