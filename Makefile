@@ -1,4 +1,4 @@
-# The front door of the repository: what CI runs, a person runs.
+# The entry points of the repository, for people and for CI.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
@@ -17,7 +17,7 @@ DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/$(HOST)/release
-# Megabytes that a first one takes, measured.
+# Megabytes that a first release build needs, measured.
 RELEASE_SPACE := 1500
 STATIC_FLAGS := -C target-feature=+crt-static
 IMAGES := $(TARGET)/images
@@ -31,7 +31,7 @@ help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: testenv release ## Shows it all: a hub, two clusters joining, a work applied (ARGS=--once ends by itself)
+demo: testenv release ## Runs a hub and two clusters, which join and get a work and an add-on (ARGS=--once exits at the end)
 	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --locked --release --target $(HOST) -p ocm-testing --bin ocm-demo -- $(ARGS)
 
 .PHONY: test
@@ -41,7 +41,7 @@ test: testenv ## Runs every test, against real Kubernetes control planes
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --locked --workspace
 
 .PHONY: test-release
-test-release: testenv release ## Runs the tests of processes (killed, elections, ends) against the release binary
+test-release: testenv release ## Runs the tests of processes (kills, elections, shutdown) against the release binary
 	OCM_TESTING_PROGRAM=$(abspath $(RELEASE))/ocm RUST_TEST_THREADS=$(TEST_THREADS) \
 	cargo test --locked -p ocm-server --test it -- $(PROCESS_TESTS)
 
@@ -51,7 +51,7 @@ test-node: packages testenv-node image ## Runs hub, agent and a work as pods on 
 	$(TARGET)/debug/ocm-test-node all $(RELEASE) $(IMAGES)
 
 .PHONY: interop
-interop: testenv ## Puts ours in the places of OCM's hub, agent and add-on, one at a time, and lists what differs
+interop: testenv ## Replaces OCM's hub, agent and add-on by ours, one at a time, and lists the differences
 	peers=$$(testenv/build.sh peers) && \
 	cargo build --locked -p ocm-server -p ocm-cli -p helloworld && \
 	cargo run --locked -q -p ocm-testing --bin ocm-interop -- "$$peers"
@@ -70,19 +70,19 @@ check: $(DENY) ## Checks format, lints, licenses, docs, generated files, archite
 # The pages in docs/reference are generated from the code; each crate that has one compares it in its test `reference`.
 	cargo test --locked -q --workspace --test reference
 	cargo test --locked -q -p xtask
-# The fuzz targets are no part of the workspace; any compiler can check them, a nightly one runs them.
+# The fuzz targets are not part of the workspace; any toolchain can check them, and a nightly one runs them.
 	RUSTFLAGS="--cfg fuzzing -D warnings" cargo check --locked -q --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz-check
 
 .PHONY: testenv
-testenv: ## Builds the Kubernetes binaries the tests run against, where they are missing
+testenv: ## Builds the Kubernetes binaries that tests need, if they are missing
 	@testenv/build.sh
 
 .PHONY: testenv-node
-testenv-node: ## Builds what a node needs besides: kubelet, kube-scheduler, kube-proxy
+testenv-node: ## Builds the binaries for nodes: kubelet, kube-scheduler, kube-proxy
 	@testenv/build.sh node
 
 .PHONY: testenv-path
-testenv-path: ## Prints the folder that holds them
+testenv-path: ## Prints the folder of the Kubernetes binaries
 	@testenv/build.sh path
 
 .PHONY: bench

@@ -47,7 +47,7 @@ if ! printf '%s\n' go1.26 "${go_version:-none}" | sort -VC; then
   exit 1
 fi
 
-# Whatever the user's Go is set up for otherwise.
+# Independent of the user's settings of Go.
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOWORK=off
 GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
 export GOOS GOARCH

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of what a node for tests needs (`make test-node`) and node.txt lists, and says which and
-# why. Programs that are there already, wherever they come from, are left alone, and nothing is removed. Without root it
-# installs nothing and says what to do.
+# Installs the Debian packages in node.txt, which a node for tests needs (`make test-node`), and prints which and why. Programs that are there already, wherever they come from, are left alone, and nothing is removed. Without root it
+# installs nothing and prints what to do.
 #
 #   packages.sh         installs what is missing
 #   packages.sh list    prints the packages, one a line
@@ -10,7 +9,7 @@
 # starts its own, in namespaces of its own. So services that come with this are neither started nor enabled.
 set -euo pipefail
 needs=$(cd "$(dirname "$0")" && pwd)/node.txt
-# Not everybody's has the folders of root's programs.
+# The PATH of other users lacks the folders of root's programs.
 PATH=$PATH:/usr/sbin:/sbin
 
 if [ "${1:-}" = list ]; then
@@ -21,7 +20,7 @@ fi
 is_there() {
   case $1 in
     /*) [ -e "$1" ] ;;
-    # Only a static one can be packed. Not `grep -q`, whose end would be ldd's.
+    # Only a static one can be packed. Not `grep -q`, which exits early and makes ldd fail.
     busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" 2>/dev/null | grep '=>' >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
   esac

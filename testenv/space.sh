@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails where a disk has too little room for a build, which would take minutes to find out.
+# Fails if a disk has too little space for a build, which would otherwise fail after minutes.
 #
 #   space.sh MEGABYTES FOLDER WHAT
 set -euo pipefail

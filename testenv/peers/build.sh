@@ -2,7 +2,7 @@
 # Builds OCM's own programs, whom ours meet in `make interop`, from the sources pinned in */go.mod, and prints
 # the folder that holds them: one in the user's cache, named by a hash of the pins. What is there is not built again.
 #
-# The folder manifests/ next to them contains OCM's CRDs and the RBAC objects that OCM installs for its agents and its example.
+# Beside them, in manifests/, lie OCM's CRDs and the rights that OCM installs for its agents and for its example.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 pins=$(cat "$here"/{ocm,addon-framework}/go.{mod,sum} "$here"/addon-framework/*/*.go "$0" | sha256sum | cut -c1-16)
@@ -20,7 +20,7 @@ build() {
   if [ -x "$folder/$3" ]; then return; fi
   local started=$SECONDS
   echo "testenv: building OCM's $3 into $folder" >&2
-  # Written under another name and renamed, so that an interrupted build leaves no incomplete file.
+  # Written beside its place and renamed, so that an interrupted build leaves nothing half done.
   (cd "$here/$1" && go build -trimpath -ldflags "-s -w" -o "$folder/.$3.$$" "$2")
   mv "$folder/.$3.$$" "$folder/$3"
   echo "testenv: $3 built in $((SECONDS - started)) s" >&2
