@@ -4,6 +4,7 @@
 //! clusters with names of its own. A test that breaks a control plane starts its own.
 
 mod access;
+mod addon_token;
 mod addon_world;
 mod admission;
 mod auto_approval;
