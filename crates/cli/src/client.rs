@@ -6,7 +6,7 @@ use kube::{Client, Config, config::KubeconfigError};
 use ocm_runtime::{
     Clock,
     client::{self, Problem},
-    kubeconfig::SelectedContext,
+    kubeconfig::{FieldError, SelectedContext},
 };
 use serde_json::{Value, json};
 
@@ -49,11 +49,15 @@ pub(crate) fn connect_to(found: &Found, name: Option<&str>, environment: &Enviro
     let names = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>();
     let unusable = |error: &KubeconfigError| unusable(origin, &names, error);
     let selected = SelectedContext::of(kubeconfig, name).map_err(|error| unusable(&error))?;
-    let mut config = selected.config().map_err(|error| unusable(&error))?;
     let credentials = match origin {
         Origin::Files(_) => format!("context {} of {origin}", selected.name),
         Origin::ServiceAccount => origin.to_string(),
     };
+    let bad_field = |error: FieldError| {
+        Failure::new(format!("failed to use {credentials}: {}", error.problem())).hint(error.advice())
+    };
+    selected.check().map_err(bad_field)?;
+    let mut config = selected.config().map_err(|error| unusable(&error))?;
     let has_proxy_of_environment = config.proxy_url.is_none();
     let client = environment
         .proxies

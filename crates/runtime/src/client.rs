@@ -21,7 +21,7 @@ mod expiry;
 mod identity;
 mod probe;
 mod problem;
-mod proxy;
+pub(crate) mod proxy;
 mod reloading;
 mod retry;
 mod send;
@@ -76,6 +76,7 @@ pub struct Endpoint {
     counter: Counter,
     clock: Clock,
     proxies: Proxies,
+    in_pod: bool,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -114,6 +115,7 @@ impl Endpoint {
             counter: Counter::of(context),
             clock: context.clock().clone(),
             proxies: context.proxies().clone(),
+            in_pod: context.is_in_pod(),
             ..endpoint
         })
     }
@@ -152,6 +154,7 @@ impl Endpoint {
             counter: Counter::default(),
             clock: Clock::System,
             proxies: Proxies::default(),
+            in_pod: false,
         }
     }
 
@@ -242,6 +245,18 @@ impl Endpoint {
     #[must_use]
     pub fn expiry(&self) -> Option<Timestamp> {
         self.transport.load().expiry()
+    }
+
+    /// Why a request failed.
+    #[must_use]
+    pub fn problem(&self, error: &(dyn std::error::Error + 'static)) -> Problem {
+        Problem::of(error).with_expiry(self.expiry(), self.clock.now())
+    }
+
+    /// What to do about a problem with this server.
+    #[must_use]
+    pub fn hint(&self, problem: &Problem) -> String {
+        problem.hint(self.server(), self.in_pod)
     }
 
     /// The clock that it was built with.

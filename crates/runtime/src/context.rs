@@ -28,6 +28,7 @@ use crate::{
 pub struct Context {
     clock: Clock,
     proxies: Arc<Proxies>,
+    in_pod: bool,
     metrics: Arc<Metrics>,
     health: Health,
     end: CancellationToken,
@@ -66,6 +67,18 @@ impl Context {
     #[must_use]
     pub fn with_proxies(self, proxies: Proxies) -> Self {
         Self { proxies: Arc::new(proxies), ..self }
+    }
+
+    /// The context of a process that runs in a pod, or does not: for messages about addresses.
+    #[must_use]
+    pub fn in_pod(self, in_pod: bool) -> Self {
+        Self { in_pod, ..self }
+    }
+
+    /// Whether the process runs in a pod.
+    #[must_use]
+    pub fn is_in_pod(&self) -> bool {
+        self.in_pod
     }
 
     /// A part of this context with tasks of its own, which can be ended without ending the rest.

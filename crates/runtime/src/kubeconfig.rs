@@ -129,7 +129,7 @@ pub async fn load(path: Option<&Path>) -> Result<Config, KubeconfigError> {
 /// The client configuration for a context of the kubeconfig at `path`.
 pub(crate) fn config(path: &Path, context: &SelectedContext) -> Result<Config, KubeconfigError> {
     let name = || context.name.clone();
-    fields::check(context).map_err(|source| KubeconfigError::Field { path: path.into(), context: name(), source })?;
+    context.check().map_err(|source| KubeconfigError::Field { path: path.into(), context: name(), source })?;
     context.config().map_err(|source| KubeconfigError::Use { path: path.into(), source: Box::new(source) })
 }
 
@@ -193,6 +193,14 @@ impl SelectedContext {
             .collect()
     }
 
+    /// Checks its fields, and reads the files that they name.
+    ///
+    /// # Errors
+    /// [`FieldError`]: the field, what is wrong with it, and what to do about it.
+    pub fn check(&self) -> Result<(), FieldError> {
+        fields::check(self)
+    }
+
     /// The client configuration.
     ///
     /// # Errors
@@ -209,8 +217,15 @@ impl SelectedContext {
         let proxy = self.cluster.proxy_url.as_deref().filter(|url| !url.is_empty());
         config.proxy_url = proxy.map(|url| url.parse().map_err(Cause::ParseProxyUrl)).transpose()?;
         config.auth_info = self.user.clone();
+        complete_password(&mut config.auth_info);
         Ok(config)
     }
+}
+
+/// As in client-go, a user with a name may have an empty password, and a password without a name is ignored.
+fn complete_password(user: &mut AuthInfo) {
+    user.username = user.username.take().filter(|name| !name.is_empty());
+    user.password = user.username.as_ref().map(|_| user.password.take().unwrap_or_else(|| String::new().into()));
 }
 
 /// As in Go, other and malformed PEM blocks are ignored.

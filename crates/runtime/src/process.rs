@@ -85,10 +85,11 @@ pub fn start_logs(verbosity: u8) {
     logs::init(&std::env::var("RUST_LOG").unwrap_or_else(|_| default.to_owned()));
 }
 
-/// The context of a process, with the proxies that its environment names.
+/// The context of a process, with the proxies that its environment names, and whether it runs in a pod.
 #[must_use]
 pub fn context() -> Context {
-    Context::new().with_proxies(Proxies::from_variables(|name| std::env::var(name).ok()))
+    let proxies = Proxies::from_variables(|name| std::env::var(name).ok());
+    Context::new().with_proxies(proxies).in_pod(pod_namespace().is_some())
 }
 
 /// Ends `context` on SIGTERM or SIGINT (Ctrl-C). On a second signal, the process exits at once.
@@ -219,8 +220,8 @@ pub async fn check_connection(endpoint: &Endpoint, user_agent: &str) -> Result<(
     loop {
         let problem = match tokio::time::timeout_at(deadline, attempt(endpoint, &client)).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => Problem::of(&error),
-            Err(elapsed) => Problem::of(&elapsed),
+            Ok(Err(error)) => endpoint.problem(&error),
+            Err(elapsed) => endpoint.problem(&elapsed),
         };
         if Instant::now() + RETRY_INTERVAL > deadline || is_final(&problem) {
             return Err(failed(endpoint, problem));
@@ -239,11 +240,10 @@ async fn attempt(endpoint: &Endpoint, client: &Client) -> kube::Result<()> {
 }
 
 fn failed(endpoint: &Endpoint, problem: Problem) -> ConnectionError {
-    let problem = problem.with_expiry(endpoint.expiry(), endpoint.clock().now());
     ConnectionError::Failed {
         server: endpoint.server().to_string(),
         credentials: endpoint.origin(),
-        hint: problem.hint(endpoint.server(), pod_namespace().is_some()),
+        hint: endpoint.hint(&problem),
         problem,
     }
 }

@@ -38,10 +38,15 @@ pub enum ClientError {
         name: String,
     },
     /// The proxy's URL is malformed, or names a protocol that is not supported.
-    #[error("failed to use proxy {proxy}: it must be a URL that begins with http://, https:// or socks5://")]
+    #[error(
+        "failed to use proxy {proxy}: it {problem}; give one such as http://proxy.example.com:3128, with special characters \
+         of a password percent-encoded"
+    )]
     Proxy {
         /// The proxy as given, without the password.
         proxy: String,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// The file with the token cannot be used.
     #[error("failed to read a token from {path}: {problem}")]

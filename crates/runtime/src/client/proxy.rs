@@ -70,7 +70,8 @@ impl Proxies {
             return Ok(());
         }
         let Some(url) = self.url_for(&config.cluster_url) else { return Ok(()) };
-        config.proxy_url = Some(url.parse().map_err(|_| ClientError::Proxy { proxy: without_password(url) })?);
+        config.proxy_url =
+            Some(uri(url).map_err(|problem| ClientError::Proxy { proxy: without_password(url), problem })?);
         Ok(())
     }
 
@@ -120,6 +121,27 @@ pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// The URL of a proxy, or what is wrong with it. In a URI, `#` and what follows it would be lost.
+///
+/// # Errors
+/// The problem, without what the URL contains: that may be a password.
+pub(crate) fn uri(url: &str) -> Result<Uri, &'static str> {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if after.contains('@') {
+        return Err("has a user or a password with an unescaped #, / or ? (written as %23, %2F and %3F)");
+    }
+    if !has_port_or_none(authority.rsplit_once('@').map_or(authority, |(_, host)| host)) {
+        return Err("has a port that is not a number");
+    }
+    url.parse().map_err(|_| "is not a URL")
+}
+
+fn has_port_or_none(host: &str) -> bool {
+    let after_address = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    after_address.rsplit_once(':').is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok())
+}
+
 /// A URL, which may be malformed, without the user and the password in it.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
@@ -154,7 +176,8 @@ impl Proxy {
     /// # Errors
     /// [`ClientError::Proxy`] if the URL is malformed or the protocol is not supported.
     pub(super) fn parse(url: &str) -> Result<Self, ClientError> {
-        let refused = || ClientError::Proxy { proxy: without_password(url) };
+        const SCHEMES: &str = "is not a URL that begins with http://, https:// or socks5://";
+        let refused = || ClientError::Proxy { proxy: without_password(url), problem: SCHEMES };
         let matcher = Matcher::builder().all(url).build();
         let proxy = matcher.intercept(&Uri::from_static("http://any")).ok_or_else(refused)?;
         match proxy.uri().scheme_str() {

@@ -168,12 +168,22 @@ impl Server {
 pub(super) struct ConnectProxy {
     pub(super) address: String,
     pub(super) heads: Arc<Mutex<Vec<String>>>,
+    /// The login that it asks for.
+    login: Option<&'static str>,
 }
 
 impl ConnectProxy {
     pub(super) async fn start(tls: Option<TlsAcceptor>) -> Self {
+        Self::serve(tls, None).await
+    }
+
+    pub(super) async fn asking_for_login(login: &'static str) -> Self {
+        Self::serve(None, Some(login)).await
+    }
+
+    async fn serve(tls: Option<TlsAcceptor>, login: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = Self { address: listener.local_addr().unwrap().to_string(), heads: Arc::default() };
+        let proxy = Self { address: listener.local_addr().unwrap().to_string(), heads: Arc::default(), login };
         let own = proxy.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -196,7 +206,11 @@ impl ConnectProxy {
         }
         let head = String::from_utf8(head).unwrap();
         let target = head.split(' ').nth(1).unwrap().to_owned();
+        let is_allowed = self.login.is_none_or(|login| head.contains(&format!("Proxy-Authorization: {login}\r\n")));
         self.heads.lock().unwrap().push(head);
+        if !is_allowed {
+            return client.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n").await.unwrap();
+        }
         let mut server = TcpStream::connect(target).await.unwrap();
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;

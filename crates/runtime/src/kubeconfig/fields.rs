@@ -12,6 +12,7 @@ use rustls::{
 };
 
 use super::{SelectedContext, certificates};
+use crate::client::proxy;
 
 /// A field that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +27,18 @@ pub struct FieldError {
 impl FieldError {
     fn new(field: &'static str, problem: impl Into<String>, advice: &'static str) -> Self {
         Self { field, problem: problem.into(), advice }
+    }
+
+    /// The field, and what is wrong with it.
+    #[must_use]
+    pub fn problem(&self) -> String {
+        format!("{} {}", self.field, self.problem)
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        self.advice
     }
 }
 
@@ -58,10 +71,10 @@ fn check_cluster(cluster: &Cluster) -> Result<(), FieldError> {
         return Err(FieldError::new(field, "contains no certificate in PEM", advice));
     }
     let proxy = cluster.proxy_url.as_deref().filter(|url| !url.is_empty());
-    if proxy.is_some_and(|url| url.parse::<Uri>().is_err()) {
+    if let Some(Err(problem)) = proxy.map(proxy::uri) {
         let advice =
             "give a URL such as http://proxy.example.com:3128, with special characters of a password percent-encoded";
-        return Err(FieldError::new("cluster.proxy-url", "is not a URL", advice));
+        return Err(FieldError::new("cluster.proxy-url", problem, advice));
     }
     let name = cluster.tls_server_name.as_deref().filter(|name| !name.is_empty());
     if name.is_some_and(|name| ServerName::try_from(name).is_err()) {
@@ -84,23 +97,18 @@ fn check_server(server: &str) -> Result<(), FieldError> {
     }
 }
 
-/// API servers know no passwords since Kubernetes 1.19.
+/// As in client-go, a user is somebody with a name or with a token.
 fn check_login(user: &AuthInfo) -> Result<(), FieldError> {
-    let has_password = user.username.is_some() || user.password.is_some();
-    let has_other = user.token.is_some() || user.token_file.is_some() || user.exec.is_some() || has_certificate(user);
-    if has_password && !has_other {
-        let advice = "give a token, a tokenFile, a client certificate or an exec plugin instead";
-        return Err(FieldError::new("user.username", "and user.password are not accepted by API servers", advice));
+    let is_given = |field: &Option<String>| field.as_deref().is_some_and(|text| !text.is_empty());
+    if is_given(&user.username) && (user.token.is_some() || is_given(&user.token_file)) {
+        let advice = "give a token, or a user name and a password";
+        return Err(FieldError::new("user.username", "is given together with a token", advice));
     }
     if user.exec.as_ref().is_some_and(|plugin| plugin.command.as_deref().unwrap_or_default().is_empty()) {
         let advice = "give the program that prints the credentials";
         return Err(FieldError::new("user.exec.command", "is missing", advice));
     }
     Ok(())
-}
-
-fn has_certificate(user: &AuthInfo) -> bool {
-    user.client_certificate.is_some() || user.client_certificate_data.is_some()
 }
 
 /// Certificate and key are readable, and belong together.

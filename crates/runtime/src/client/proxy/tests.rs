@@ -87,6 +87,15 @@ fn what_is_no_proxy_is_refused_without_its_password() {
 }
 
 #[test]
+fn a_password_with_an_unescaped_number_sign_is_refused_and_not_shown() {
+    for url in ["http://me:SECRET#1@proxy:1", "http://me:SECRET?@proxy:1", "me:SECRET/1@proxy:1", "me:SECRET#1@proxy"] {
+        let mut config = Config::new("https://hub".parse().unwrap());
+        let error = proxies(&[("HTTPS_PROXY", url)]).complete(&mut config).unwrap_err().to_string();
+        assert!(error.contains("unescaped #") && error.contains("proxy") && !error.contains("SECRET"), "{error}");
+    }
+}
+
+#[test]
 fn the_debug_form_of_a_proxy_shows_no_password() {
     for scheme in ["http", "https", "socks5"] {
         let shown = format!("{:?}", Proxy::parse(&format!("{scheme}://me:secret@proxy:1")).unwrap());
@@ -99,6 +108,56 @@ fn the_debug_form_of_a_proxy_shows_no_password() {
 fn socks_proxies_have_a_port_of_their_own_and_a_login() {
     let Proxy::Socks { uri, login } = Proxy::parse("socks5://me:p%40ss@proxy").unwrap() else { panic!() };
     assert_eq!((uri.to_string().as_str(), login), ("http://proxy:1080/", Some(("me".into(), "p@ss".into()))));
+}
+
+#[tokio::test]
+async fn a_server_that_no_proxy_names_is_reached_without_the_proxy_and_another_one_through_it() {
+    let (folder, own) = (Folder::new("no-proxy"), Identity::new("127.0.0.1"));
+    let proxy = ConnectProxy::start(None).await;
+    let url = format!("http://me:secret@{}", proxy.address);
+    let environment = |no: &str| Context::new().with_proxies(proxies(&[("HTTPS_PROXY", &url), ("NO_PROXY", no)]));
+    let mut named = Server::start(Some(own.acceptor())).await;
+    named.address = "hub.invalid:6443".into();
+    kubeconfig(&folder, &named, &own.pem, None);
+    for (no, heads) in [("other.invalid,hub.invalid", 0), ("hub.invalid:6443", 0), ("hub.invalid:443", 1)] {
+        let endpoint = Endpoint::load(&environment(no), Some(&folder.file("kubeconfig"))).unwrap();
+        let error = ask(&endpoint).await.unwrap_err();
+        assert_eq!((proxy.heads().len(), error.contains("dns error")), (heads, heads == 0), "{no}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_given_a_wrong_login_is_named_without_it() {
+    let (folder, own) = (Folder::new("login"), Identity::new("127.0.0.1"));
+    let server = Server::start(Some(own.acceptor())).await;
+    let proxy = ConnectProxy::asking_for_login("Basic bWU6cmlnaHQ=").await;
+    for (password, outcome) in [("right", "Bearer abc"), ("SECRET", "proxy authorization required")] {
+        kubeconfig(&folder, &server, &own.pem, Some(&format!("http://me:{password}@{}", proxy.address)));
+        let endpoint = Endpoint::load(&Context::new(), Some(&folder.file("kubeconfig"))).unwrap();
+        let answer = ask(&endpoint).await.unwrap_or_else(|error| error);
+        assert!(answer.contains(outcome) && !answer.contains("SECRET"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_name_and_a_password_are_sent_as_by_client_go() {
+    let (folder, server) = (Folder::new("basic"), Server::start(None).await);
+    for (user, sent) in [
+        ("username: me, password: p", "Basic bWU6cA=="),
+        ("username: me", "Basic bWU6"),
+        ("username: '', password: p, token: abc", "Bearer abc"),
+    ] {
+        let kubeconfig = format!(
+            "current-context: c\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\n\
+             users: [{{name: u, user: {{{user}}}}}]\n",
+            server.address
+        );
+        folder.write("kubeconfig", &kubeconfig);
+        let endpoint = Endpoint::load(&Context::new(), Some(&folder.file("kubeconfig"))).unwrap();
+        assert_eq!(ask(&endpoint).await.unwrap(), sent, "{user}");
+    }
 }
 
 /// A kubeconfig for `server` that trusts `pem`, with or without a proxy.

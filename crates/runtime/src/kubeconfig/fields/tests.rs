@@ -135,18 +135,20 @@ fn a_client_certificate_comes_with_its_key() {
 }
 
 #[test]
-fn a_user_has_credentials_that_api_servers_accept() {
+fn a_user_has_one_kind_of_credentials() {
     let exec = |command: Value| json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command}});
     for (user, expected) in [
         (json!({"token": "SECRET"}), &["good"][..]),
         (json!({"tokenFile": "/var/run/token"}), &["good"]),
         (exec(json!("login")), &["good"]),
         (json!({}), &["good"]),
+        (json!({"username": "admin", "password": "SECRET"}), &["good"]),
+        (json!({"username": "", "token": "SECRET"}), &["good"]),
         (
-            json!({"username": "admin", "password": "SECRET"}),
-            &["user.username and user.password", "not accepted", "token"],
+            json!({"username": "admin", "token": "SECRET"}),
+            &["user.username is given together with a token", "or a user"],
         ),
-        (json!({"username": "admin", "token": "SECRET"}), &["good"]),
+        (json!({"username": "admin", "tokenFile": "/var/run/token"}), &["user.username is given together"]),
         (exec(json!("")), &["user.exec.command is missing"]),
         (exec(Value::Null), &["user.exec.command is missing"]),
     ] {
@@ -160,6 +162,12 @@ fn a_proxy_is_a_url_and_its_password_is_not_shown() {
         ("", &["good"][..]),
         ("http://user:SECRET@proxy:3128", &["good"]),
         ("http://user:SEC RET@proxy", &["cluster.proxy-url is not a URL", "percent-encoded"]),
+        ("http://user:SECRET#1@proxy:3128", &["cluster.proxy-url has a user or a password with an unescaped #", "%23"]),
+        ("http://user:SECRET/1@proxy:3128", &["with an unescaped #, / or ?", "percent-encoded"]),
+        ("http://user:SECRET%231@proxy:3128", &["good"]),
+        ("http://SECRET:password", &["cluster.proxy-url has a port that is not a number"]),
+        ("http://[fd00::1]", &["good"]),
+        ("http://[fd00::1]:3128/", &["good"]),
     ] {
         assert_says(&outcome(&json!({"server": SERVER, "proxy-url": proxy}), &json!({})), expected);
     }
