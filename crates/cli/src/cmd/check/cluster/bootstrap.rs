@@ -22,8 +22,8 @@ pub(super) struct Hub {
     pub(super) server: Connection,
     /// The name with which the cluster is to join.
     pub(super) name: Option<String>,
-    /// The name under which this cluster has joined already.
-    pub(super) joined: Option<String>,
+    /// What this cluster has joined already: this hub or another one.
+    pub(super) joined: Option<name::Joined>,
 }
 
 pub(super) const CHECKS: &[Check<Hub>] = &[

@@ -1,5 +1,7 @@
 //! Whether the name of the cluster can be used on the hub: allowed, free, or taken by whom.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Secret};
 use kube::api::{Api, PostParams};
@@ -7,9 +9,14 @@ use ocm_api::{
     cluster::v1::{ManagedCluster, ManagedClusterSpec},
     cluster_names::reserved_cluster_name,
     conditions::cluster::{AVAILABLE, HUB_ACCEPTED},
-    leases, secrets,
+    leases, limits, secrets,
 };
-use ocm_runtime::{Clock, clock::approximate};
+use ocm_runtime::{
+    Clock,
+    client::is_same_server,
+    clock::approximate,
+    kubeconfig::{Kubeconfig, SelectedContext},
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::{super::model::Outcome, bootstrap::Hub};
@@ -19,11 +26,40 @@ use crate::client::Connection;
 const DURATIONS: i64 = 5;
 const CHOOSE: &str = "choose another --cluster-name";
 
-/// The name under which the agent of the managed cluster has joined, if that can be read.
-pub(super) async fn joined(managed: &Connection, namespace: &str, deadline: Instant) -> Option<String> {
+/// How long the secret of the agent may take, so that the checks of the hubs have time left.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the agent of the managed cluster has joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Joined {
+    /// The hub's address.
+    server: String,
+    /// The name of the cluster there.
+    name: String,
+}
+
+/// What the agent of the managed cluster has joined, if that can be read.
+pub(super) async fn joined(managed: &Connection, namespace: &str, deadline: Instant) -> Option<Joined> {
     let secrets = Api::<Secret>::namespaced(managed.client.clone(), namespace);
-    let secret = timeout_at(deadline, secrets.get_opt(secrets::HUB_KUBECONFIG)).await.ok()?.ok()??;
-    String::from_utf8(secret.data?.remove(secrets::KEY_CLUSTER_NAME)?.0).ok()
+    let limit = deadline.min(Instant::now() + PATIENCE);
+    let secret = timeout_at(limit, secrets.get_opt(secrets::HUB_KUBECONFIG)).await.ok()?.ok()??;
+    Joined::of(secret)
+}
+
+impl Joined {
+    fn of(secret: Secret) -> Option<Self> {
+        let mut data = secret.data?;
+        let mut text = |key: &str| String::from_utf8(data.remove(key)?.0).ok();
+        let name = text(secrets::KEY_CLUSTER_NAME)?;
+        let kubeconfig = Kubeconfig::from_yaml(&text(secrets::KEY_KUBECONFIG)?).ok()?;
+        Some(Self { server: SelectedContext::of(&kubeconfig, None).ok()?.cluster.server?, name })
+    }
+
+    /// Whether it is the cluster of this name on the hub at this address.
+    fn is(&self, name: &str, server: &str) -> bool {
+        let servers = self.server.parse().ok().zip(server.parse().ok());
+        self.name == name && servers.is_some_and(|(own, other)| is_same_server(&own, &other))
+    }
 }
 
 pub(super) async fn check(hub: &Hub) -> Outcome {
@@ -35,8 +71,8 @@ pub(super) async fn check(hub: &Hub) -> Outcome {
     match clusters.get_opt(name).await {
         Ok(None) => create(hub, &clusters, name).await,
         Ok(Some(cluster)) => {
-            let taken =
-                Taken { renewed: renewed(hub, name).await, is_ours: hub.joined.as_deref() == Some(name), cluster };
+            let is_ours = hub.joined.as_ref().is_some_and(|joined| joined.is(name, &hub.server.server));
+            let taken = Taken { renewed: renewed(hub, name).await, is_ours, cluster };
             taken.judge(name, Clock::System.now())
         }
         Err(error) => Outcome::of_error(&hub.server, &format!("read managed cluster {name}"), &error),
@@ -98,7 +134,8 @@ impl Taken {
 
     /// By the lease, or else by the condition that the hub derives from it.
     fn is_alive(&self, now: Timestamp) -> bool {
-        let seconds = i64::from(self.cluster.spec.lease_duration_seconds.unwrap_or_default()).max(60);
+        let seconds = self.cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0);
+        let seconds = i64::from(seconds.unwrap_or(limits::LEASE_DURATION_SECONDS));
         match self.renewed {
             Some(renewed) => now.duration_since(renewed) < SignedDuration::from_secs(seconds * DURATIONS),
             None => self.condition(AVAILABLE).is_some_and(|status| status != "Unknown"),
@@ -164,6 +201,30 @@ mod tests {
         assert_eq!((verdict, &*hint), (Verdict::Ok, "on the hub: clusteradm accept --clusters c"));
         let (verdict, message, hint) = judged(&taken(false, &[(HUB_ACCEPTED, "False")], None));
         assert!(verdict == Verdict::Failed && message.contains("denied") && hint.contains("accept"), "{message}");
+    }
+
+    #[test]
+    fn a_cluster_with_a_short_lease_is_gone_soon() {
+        let mut short = taken(true, &[], Some("2026-11-22T09:58:00Z"));
+        short.cluster.spec.lease_duration_seconds = Some(10);
+        assert_eq!(judged(&short).0, Verdict::Warning);
+        short.cluster.spec.lease_duration_seconds = Some(0);
+        assert_eq!(judged(&short).0, Verdict::Failed, "0 is the default");
+    }
+
+    #[test]
+    fn a_cluster_has_joined_the_hub_that_its_agents_kubeconfig_names_and_no_other() {
+        let kubeconfig = "{current-context: c, contexts: [{name: c, context: {cluster: h}}], \
+                          clusters: [{name: h, cluster: {server: 'https://hub:443'}}]}";
+        let text = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
+        let secret = |kubeconfig: &str| {
+            let data = [("cluster-name".to_owned(), text("c")), ("kubeconfig".to_owned(), text(kubeconfig))];
+            Secret { data: Some(data.into()), ..Secret::default() }
+        };
+        let joined = Joined::of(secret(kubeconfig)).unwrap();
+        assert!(joined.is("c", "https://hub"));
+        assert!(!joined.is("c", "https://other") && !joined.is("d", "https://hub"));
+        assert_eq!([Joined::of(secret("{}")), Joined::of(Secret::default())], [None, None]);
     }
 
     #[test]
