@@ -18,7 +18,7 @@ use ocm_testing::eventually;
 use serde_json::json;
 
 use crate::{
-    addon_world::{FAILED, ROTATED, UPDATED, texts},
+    addon_world::{FAILED, KUBE_CLIENT, ROTATED, UPDATED, texts},
     registration_world::{Running, World, clock, later},
 };
 
@@ -247,17 +247,21 @@ async fn an_agent_with_the_other_driver_replaces_credentials_and_condition() -> 
     assert!(!world.addon_conditions("hello").await?.iter().any(|condition| condition.type_ == ROTATED));
     agent.stop().await?;
 
+    // The manager of this add-on never writes a subject again.
     let agent = world.start().await?;
-    let message = world.addon_condition("hello", ROTATED, "False", FAILED).await?.message;
-    assert!(message.contains(&world.account_user()) && message.contains("manager has to write"), "{message}");
-    assert!(!world.addon_conditions("hello").await?.iter().any(|condition| condition.type_ == REFRESHED));
-    world.manage("hello", json!({"registrations": [world.kube_client("hello")]})).await?;
     let secret = world.issue("hello", &namespace, Some(&token)).await?;
     assert_eq!(
         texts(&secret).keys().copied().collect::<Vec<_>>(),
         ["cluster-name", "kubeconfig", "tls.crt", "tls.key"]
     );
     world.addon_condition("hello", ROTATED, "True", UPDATED).await?;
+    assert!(!world.addon_conditions("hello").await?.iter().any(|condition| condition.type_ == REFRESHED));
     assert_eq!(world.addon_requests("hello").await?.len(), 2);
+
+    // One that keeps the former subject is told what it has to do.
+    let account = json!({"signerName": KUBE_CLIENT, "subject": {"user": world.account_user()}});
+    world.manage("hello", json!({"registrations": [account]})).await?;
+    let message = world.addon_condition("hello", ROTATED, "False", FAILED).await?.message;
+    assert!(message.contains(&world.account_user()) && message.contains("manager has to write"), "{message}");
     agent.stop().await
 }

@@ -41,11 +41,9 @@ impl Settings {
     pub(super) fn with_driver(&self, addon: &ManagedClusterAddOn) -> ManagedClusterAddOn {
         let mut new = addon.clone();
         let status = new.status.get_or_insert_default();
-        status.kube_client_driver = Some(self.driver.clone());
-        if let Some(first) = status.registrations.iter_mut().find(|one| is_kube_client(one))
-            && self.uses_tokens()
-        {
-            first.subject = Some(self.account_subject(addon));
+        let former = status.kube_client_driver.replace(self.driver.clone());
+        if let Some(first) = status.registrations.iter_mut().find(|one| is_kube_client(one)) {
+            self.set_subject(first, former.as_ref(), self.account_subject(addon));
         }
         let former = self.former_condition(status);
         status.conditions.retain(|condition| Some(condition.type_.as_str()) != former);
@@ -61,6 +59,16 @@ impl Settings {
             (0, _) => None,
             (_, false) => Some(TOKEN_REFRESHED),
             (_, true) => others.count().eq(&0).then_some(CERTIFICATE_ROTATED),
+        }
+    }
+
+    /// With tokens, the agent is the service account. An agent that stops using tokens removes that subject again, since an
+    /// agent wrote it: until the manager writes another, the default of certificates applies.
+    fn set_subject(&self, first: &mut RegistrationConfig, former: Option<&KubeClientDriver>, account: Subject) {
+        if self.uses_tokens() {
+            first.subject = Some(account);
+        } else if former == Some(&KubeClientDriver::Token) && first.subject.as_ref() == Some(&account) {
+            first.subject = None;
         }
     }
 
@@ -109,13 +117,22 @@ mod tests {
     }
 
     #[test]
-    fn with_certificates_the_identity_is_the_managers() {
-        let own = json!({"signerName": SIGNER, "subject": {"user": ACCOUNT}});
-        let before = addon(&json!({"kubeClientDriver": "token", "registrations": [own]}));
-        assert!(!settings().has_driver(&before));
-        let after = settings().with_driver(&before);
+    fn with_certificates_the_identity_is_the_managers_and_that_of_former_tokens_is_removed_once() {
+        let with = |driver: &str, subject: Value| {
+            let own = json!({"signerName": SIGNER, "subject": subject});
+            addon(&json!({"kubeClientDriver": driver, "registrations": [own]}))
+        };
+        let subject_of = |addon: &ManagedClusterAddOn| addon.status.as_ref().unwrap().registrations[0].subject.clone();
+        let account = with("token", json!({"user": ACCOUNT}));
+        assert!(!settings().has_driver(&account));
+        let after = settings().with_driver(&account);
         assert!(settings().has_driver(&after));
-        assert_eq!(after.status.unwrap().registrations, before.status.unwrap().registrations);
+        assert_eq!(subject_of(&after), None);
+        let managers = with("token", json!({"user": "u", "groups": ["g"]}));
+        assert_eq!(subject_of(&settings().with_driver(&managers)), subject_of(&managers));
+        let later = with("csr", json!({"user": ACCOUNT}));
+        assert!(settings().has_driver(&later), "what a manager writes afterwards is not removed again and again");
+        assert_eq!(subject_of(&settings().with_driver(&later)), subject_of(&later));
     }
 
     #[test]

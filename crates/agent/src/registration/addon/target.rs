@@ -242,8 +242,8 @@ impl Settings {
         })
     }
 
-    /// Why no certificate is requested for the identity of a registration: it is that of the service account, which this
-    /// agent or another one wrote while the add-on's agent authenticated with tokens.
+    /// Why no certificate is requested for the identity of a registration: it is that of the service account, which the
+    /// add-on's manager has kept since the add-on's agent authenticated with tokens.
     fn fault(&self, name: &str, registration: &RegistrationConfig) -> Option<String> {
         let user = self.account_user(name);
         let is_account = registration.subject.as_ref().is_some_and(|subject| subject.user == user);
