@@ -18,6 +18,23 @@ use crate::{
     world::{Agent, World, config_map, run_hub, world},
 };
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_joins_and_is_available_although_its_version_cannot_be_read() -> anyhow::Result<()> {
+    let (world, cluster) = (world().await?, unique("versionless"));
+    let managed = FaultyServer::start(world.managed_plane).await?;
+    let forbidden = || Fault::new(Injection::answer(403, "Forbidden")).when(|asked| asked.path == "/version");
+    managed.inject(forbidden().times(usize::MAX));
+    let through = |kubeconfig| managed.reached_through(kubeconfig);
+    let mut agent = world.start_agent_through(&cluster, |kubeconfig| kubeconfig, through).await?;
+    world.admit(&cluster).await?;
+    let version =
+        async || anyhow::Ok(world.clusters().get(&cluster).await?.status.and_then(|it| it.version.kubernetes));
+    assert_eq!(version().await?, None);
+    managed.heal();
+    eventually("the version is reported", || async { anyhow::Ok(version().await?.is_some()) }).await?;
+    agent.stop().await
+}
+
 /// An agent that reaches the hub and its own cluster through servers that inject faults.
 struct Troubled {
     world: World,

@@ -52,6 +52,9 @@ pub enum StatusError {
          machine the agent runs on"
     )]
     ClockOutOfSync,
+    /// The managed cluster is healthy, but something that is reported could not be read. The rest of the status is written.
+    #[error("{0}")]
+    Unread(String),
     /// A namespace on the managed cluster could not be set up.
     #[error("failed to manage namespace {namespace} for the hub's cluster sets")]
     Namespace {
@@ -69,6 +72,7 @@ impl Classified for StatusError {
             Self::Api(error) => error.class(),
             // The hub sets the condition when the clock is in sync again, which is a change of the ManagedCluster.
             Self::ClockOutOfSync => Class::Invalid,
+            Self::Unread(_) => Class::Transient,
             Self::Namespace { source, .. } => source.class(),
         }
     }
@@ -189,12 +193,14 @@ impl Controller for Status {
         let health = health::look(self.sources.client()).await;
         let failing_for = self.failing_for(&health);
         let facts = match health {
-            Health::Failing { .. } => None,
+            Health::Failing { .. } => Ok(None),
             // What has not synced yet enqueues the key when it has.
             Health::Ok if !self.sources.are_ready() => return Ok(None),
-            Health::Ok => Some(self.sources.facts().await?),
+            Health::Ok => self.sources.facts().await.map(Some),
         };
-        Ok(Some(Observed { cluster, health, failing_for, facts, claims: self.settings.claims.clone() }))
+        let unread = facts.as_ref().err().map(|error| chain(error));
+        let facts = facts.unwrap_or_default();
+        Ok(Some(Observed { cluster, health, failing_for, facts, unread, claims: self.settings.claims.clone() }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
@@ -224,9 +230,10 @@ impl Controller for Status {
         namespaces::report(&mut status.managed_namespaces, &namespaces, now);
         new.status = Some(status);
         self.patch(&observed.cluster, &new).await?;
-        match namespaces.into_iter().find_map(Outcome::into_failure) {
-            Some((namespace, source)) => Err(StatusError::Namespace { namespace, source }),
-            None => Ok(decision.again.map_or(Requeue::OnChange, Requeue::After)),
+        match (&observed.unread, namespaces.into_iter().find_map(Outcome::into_failure)) {
+            (Some(cause), _) => Err(StatusError::Unread(cause.clone())),
+            (None, Some((namespace, source))) => Err(StatusError::Namespace { namespace, source }),
+            (None, None) => Ok(decision.again.map_or(Requeue::OnChange, Requeue::After)),
         }
     }
 }

@@ -25,8 +25,10 @@ pub(crate) struct Observed {
     pub(crate) health: Health,
     /// How long it has not been healthy.
     pub(crate) failing_for: Duration,
-    /// What was read from the managed cluster; `None` while it is not healthy.
+    /// What was read from the managed cluster; `None` while it is not healthy, or if it could not be read.
     pub(crate) facts: Option<Facts>,
+    /// Why it could not be read.
+    pub(crate) unread: Option<String>,
     pub(crate) claims: ClaimRules,
 }
 

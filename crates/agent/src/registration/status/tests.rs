@@ -35,7 +35,14 @@ fn accepted() -> ManagedCluster {
 fn healthy(cluster: ManagedCluster) -> Observed {
     let facts = Facts { version: "v1.36.3".into(), ..Facts::default() };
     let claims = ClaimRules { max_custom: 20, reserved_suffixes: Vec::new() };
-    Observed { cluster: Arc::new(cluster), health: Health::Ok, failing_for: Duration::ZERO, facts: Some(facts), claims }
+    Observed {
+        cluster: Arc::new(cluster),
+        health: Health::Ok,
+        failing_for: Duration::ZERO,
+        facts: Some(facts),
+        unread: None,
+        claims,
+    }
 }
 
 fn failing(cluster: ManagedCluster, seconds: u64) -> Observed {
