@@ -15,6 +15,7 @@ use ocm_runtime::{
 };
 
 use super::desired::{DesiredCertificate, party};
+use crate::registration::list_one;
 
 /// The request for the desired certificate.
 pub(super) fn request(
@@ -43,6 +44,8 @@ pub(super) fn request(
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer<'a> {
     NotYet,
+    /// Approved, and neither signed nor refused by the signer.
+    Unsigned,
     /// Denied, or approved but not signed, with the message: final until the request is deleted.
     No(&'a str),
     Issued(&'a [u8]),
@@ -54,12 +57,17 @@ pub(super) fn answer(request: &CertificateSigningRequest) -> Answer<'_> {
     if let Some(no) = condition(conditions::csr::DENIED).or_else(|| condition(conditions::csr::FAILED)) {
         return Answer::No(said(no));
     }
-    match &status.certificate {
-        Some(certificate) if condition(conditions::csr::APPROVED).is_some() && !certificate.0.is_empty() => {
-            Answer::Issued(&certificate.0)
-        }
-        _ => Answer::NotYet,
+    if condition(conditions::csr::APPROVED).is_none() {
+        return Answer::NotYet;
     }
+    match &status.certificate {
+        Some(certificate) if !certificate.0.is_empty() => Answer::Issued(&certificate.0),
+        _ => Answer::Unsigned,
+    }
+}
+
+pub(super) fn is_unsigned(request: &CertificateSigningRequest) -> bool {
+    answer(request) == Answer::Unsigned
 }
 
 fn said(condition: &CertificateSigningRequestCondition) -> &str {
@@ -82,6 +90,16 @@ impl Requests {
         let cache = hub.all(WatchFilter::labelled(format!("{}={cluster}", labels::CLUSTER_NAME)));
         let parties = cache.view(|request| Some(party(request).map(str::to_owned)));
         Self { hub: hub.client().clone(), cache, parties }
+    }
+
+    /// Waits until they have been read.
+    pub(crate) async fn synced(&self) {
+        self.cache.synced().await;
+    }
+
+    /// Lists one, to check that the agent may.
+    pub(crate) async fn check_right(&self) -> Result<(), ocm_runtime::Error> {
+        list_one(&self.api()).await
     }
 
     pub(super) fn api(&self) -> Api<CertificateSigningRequest> {

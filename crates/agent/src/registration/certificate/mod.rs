@@ -33,6 +33,7 @@ use ocm_runtime::{
     pki::{PrivateKey, RequestError},
     write,
 };
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 pub(crate) use self::{
@@ -79,6 +80,8 @@ pub(crate) struct Certificate {
     secrets: Cache<Secret>,
     reporter: Reporter,
     state: Mutex<State>,
+    /// The pending request and since when it is known as approved and not signed.
+    unsigned: Mutex<Option<(String, Instant)>>,
     /// The condition that is not written yet.
     unreported: Mutex<Option<NewCondition>>,
 }
@@ -123,6 +126,7 @@ impl Certificate {
             desired: Arc::new(desired),
             reporter,
             state: Mutex::default(),
+            unsigned: Mutex::default(),
             unreported: Mutex::default(),
         }
     }
@@ -155,6 +159,16 @@ impl Certificate {
             Some(request) => Ok(Some(request)),
             None => Ok(write::get(&self.requests.api(), &name).await?.map(Arc::new)),
         }
+    }
+
+    /// For how long the request has been known as approved and not signed.
+    fn unsigned_for(&self, request: Option<&CertificateSigningRequest>) -> Duration {
+        let name =
+            request.filter(|request| csr::is_unsigned(request)).and_then(|request| request.metadata.name.clone());
+        let mut unsigned = lock(&self.unsigned);
+        let known = unsigned.take().filter(|(known, _)| Some(known) == name.as_ref());
+        *unsigned = known.or_else(|| Some((name?, Instant::now())));
+        unsigned.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
 
     async fn request(&self) -> Applied {
@@ -227,6 +241,7 @@ impl Controller for Certificate {
             desired: self.desired.clone(),
             secret: self.secret().await?,
             state: self.state().clone(),
+            unsigned_for: self.unsigned_for(request.as_deref()),
             request,
             requests_on_hub: self.requests.count(&self.desired),
             random: rand::random(),
@@ -240,6 +255,12 @@ impl Controller for Certificate {
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
         Ok(match plan {
             Plan::Wait => Applied::waiting(Requeue::OnChange),
+            Plan::Signing { left } => Applied::waiting(Requeue::After(left)),
+            Plan::Unsigned { request } => {
+                let condition = report::unsigned(&self.desired, &request);
+                warn!("{}", condition.message);
+                Applied::done(condition)
+            }
             Plan::Refused(refusal) => {
                 warn!("{refusal}; delete it there, and the agent creates another one");
                 Applied::done(report::refused(&self.desired, &refusal))
@@ -344,5 +365,31 @@ mod tests {
             patches.collect::<Vec<_>>(),
             [format!("PATCH {CLUSTERS}/cluster1/status"), format!("PATCH {CLUSTERS}/cluster1/status")]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_long_a_request_is_approved_and_not_signed_is_counted_for_each_request() {
+        let mock =
+            Mock::default().listing(REQUESTS, &json!([])).listing("/api/v1/namespaces/agent/secrets", &json!([]));
+        let informers = Informers::new(mock.client(), ocm_runtime::Context::new());
+        let certificate =
+            Certificate::new(Requests::of(&informers, "cluster1"), &informers, desired(), Reporter::Disabled);
+        let request = |name: &str, conditions: serde_json::Value| -> CertificateSigningRequest {
+            let spec = json!({"request": "", "signerName": "s"});
+            serde_json::from_value(
+                json!({"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}),
+            )
+            .unwrap()
+        };
+        let approved = |name: &str| request(name, json!([{"type": "Approved", "status": "True"}]));
+        let minute = Duration::from_secs(60);
+        assert_eq!(certificate.unsigned_for(Some(&approved("a"))), Duration::ZERO);
+        tokio::time::advance(minute).await;
+        assert_eq!(certificate.unsigned_for(Some(&approved("a"))), minute);
+        assert_eq!(certificate.unsigned_for(Some(&approved("b"))), Duration::ZERO);
+        tokio::time::advance(minute).await;
+        assert_eq!(certificate.unsigned_for(Some(&request("b", json!([])))), Duration::ZERO);
+        assert_eq!(certificate.unsigned_for(Some(&approved("b"))), Duration::ZERO);
+        assert!(report::unsigned(&desired(), "b").message.contains("kube-controller-manager"));
     }
 }

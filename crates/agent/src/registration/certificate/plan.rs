@@ -17,6 +17,8 @@ use super::{
 
 /// Renewal starts earlier by up to this share of the threshold, at random.
 const RENEWAL_JITTER: f64 = 0.25;
+/// After how long an approved request without a certificate is reported.
+const SIGNING_PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest time until the next pass.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -60,6 +62,8 @@ pub(crate) struct Observed {
     pub(crate) state: State,
     /// The pending request as the hub has it.
     pub(crate) request: Option<Arc<CertificateSigningRequest>>,
+    /// For how long this agent has known the pending request as approved and not signed.
+    pub(crate) unsigned_for: Duration,
     /// How many requests of the cluster itself, or of the add-on, the hub has.
     pub(crate) requests_on_hub: usize,
     /// A number from 0 to 1.
@@ -70,6 +74,10 @@ pub(crate) struct Observed {
 pub(crate) enum Plan {
     /// The request has no outcome yet.
     Wait,
+    /// The request is approved, and is to be signed within this time.
+    Signing { left: Duration },
+    /// The request is approved, and nothing signs it.
+    Unsigned { request: String },
     /// The request is refused; the agent waits until it is deleted.
     Refused(Refusal),
     /// The certificate is valid.
@@ -136,12 +144,20 @@ fn answered(pending: &Pending, observed: &Observed) -> Plan {
     let Some(request) = &observed.request else { return Plan::Restart(Cause::Gone(pending.name.clone())) };
     let certificate = match csr::answer(request) {
         Answer::NotYet => return Plan::Wait,
+        Answer::Unsigned => return unsigned(pending, observed.unsigned_for),
         Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
         Answer::Issued(certificate) => certificate,
     };
     match usable(certificate, &pending.key, &observed.desired.subject) {
         Ok(bundle) => Plan::Save(Credentials { certificate: certificate.to_vec(), bundle, key: pending.key.clone() }),
         Err(cause) => Plan::Restart(Cause::Unusable { request: pending.name.clone(), cause }),
+    }
+}
+
+fn unsigned(pending: &Pending, since: Duration) -> Plan {
+    match SIGNING_PATIENCE.saturating_sub(since) {
+        Duration::ZERO => Plan::Unsigned { request: pending.name.clone() },
+        left => Plan::Signing { left },
     }
 }
 

@@ -155,6 +155,16 @@ pub(super) fn refused(desired: &DesiredCertificate, refusal: &Refusal) -> NewCon
     ))
 }
 
+pub(super) fn unsigned(desired: &DesiredCertificate, request: &str) -> NewCondition {
+    failed(format!(
+        "No {}: certificate signing request {request} is approved, and nothing on the hub signs it. Run a signer for {} there; \
+         for Kubernetes' own signers that is kube-controller-manager with --cluster-signing-cert-file and \
+         --cluster-signing-key-file. `clusteradm check hub --sign` tests it",
+        subject_of(desired),
+        desired.signer
+    ))
+}
+
 pub(super) fn create_failed(desired: &DesiredCertificate, error: &CertificateError) -> NewCondition {
     failed(format!("Failed to request the {}: {}; the agent retries", subject_of(desired), chain(error)))
 }

@@ -75,6 +75,7 @@ fn observed() -> Observed {
         secret: secret(desired().secret_data(&credentials(&names()))),
         state: State::Idle,
         request: None,
+        unsigned_for: Duration::ZERO,
         requests_on_hub: 0,
         random: 0.0,
     }
@@ -167,8 +168,7 @@ fn ten_requests_on_the_hub_are_the_limit() {
 #[test]
 fn a_request_without_an_answer_waits_and_a_refused_one_is_reported() {
     let new = credentials(&names());
-    let waiting: [(&[&str], Option<&[u8]>); 3] =
-        [(&[], None), (&[conditions::csr::APPROVED], None), (&[], Some(&new.certificate))];
+    let waiting: [(&[&str], Option<&[u8]>); 2] = [(&[], None), (&[], Some(&new.certificate))];
     for (conditions, certificate) in waiting {
         let answer = request("cluster1-abc", conditions, certificate);
         assert!(matches!(plan(&pending(&new.key, Some(answer)), day(1.0)), Plan::Wait), "{conditions:?}");
@@ -177,6 +177,17 @@ fn a_request_without_an_answer_waits_and_a_refused_one_is_reported() {
         let refused = request("cluster1-abc", refused, None);
         assert!(matches!(plan(&pending(&new.key, Some(refused)), day(1.0)), Plan::Refused(_)));
     }
+}
+
+#[test]
+fn an_approved_request_that_nothing_signs_is_reported_after_a_minute() {
+    let after = |seconds| {
+        let answer = request("cluster1-abc", &[conditions::csr::APPROVED], None);
+        plan(&Observed { unsigned_for: Duration::from_secs(seconds), ..pending("key", Some(answer)) }, day(1.0))
+    };
+    assert!(matches!(after(0), Plan::Signing { left } if left.as_secs() == 60));
+    assert!(matches!(after(59), Plan::Signing { left } if left.as_secs() == 1));
+    assert!(matches!(after(60), Plan::Unsigned { request } if request == "cluster1-abc"));
 }
 
 #[test]
