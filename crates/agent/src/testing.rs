@@ -9,6 +9,7 @@ use std::{
 
 use http::{Request, Response};
 use kube::{Client, client::Body};
+use ocm_runtime::client::Endpoint;
 use p256::{
     SecretKey,
     pkcs8::{DecodePrivateKey as _, LineEnding},
@@ -47,6 +48,21 @@ impl Mock {
     }
 
     pub(crate) fn client(&self) -> Client {
+        Client::new(self.service(), "default")
+    }
+
+    /// The same server at an address for messages.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::over(http::Uri::from_static("https://hub:6443"), "default", self.service())
+    }
+
+    fn service(
+        &self,
+    ) -> impl tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static {
         let mock = self.clone();
         let answer = move |request: Request<Body>| {
             let mock = mock.clone();
@@ -59,7 +75,7 @@ impl Mock {
                 }
             }
         };
-        Client::new(tower::service_fn(answer), "default")
+        tower::service_fn(answer)
     }
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {

@@ -3,9 +3,16 @@
 use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
-use ocm_runtime::{Change, Context, Informers, client::Endpoint, informer::WatchFilter, kubeconfig::Fingerprint};
+use kube::Client;
+use ocm_runtime::{
+    Change, Context, Informers,
+    client::{Endpoint, probe},
+    informer::WatchFilter,
+    kubeconfig::Fingerprint,
+    process::clock_difference,
+};
 use tokio::sync::watch as signal;
-use tracing::{info, info_span, warn};
+use tracing::{Instrument as _, info, info_span, warn};
 
 use super::{
     Agent, AgentConfig, AgentError, USER_AGENT,
@@ -17,6 +24,7 @@ use crate::registration::{
     certificate::{Certificate, DesiredCertificate, Reporter, Requests},
     cluster_creation::{ClusterCreation, DesiredCluster},
     hub_contact::HubContact,
+    join_problem::JoinProblem,
 };
 
 /// How often the files of the bootstrap kubeconfig are polled.
@@ -28,6 +36,7 @@ impl Agent {
         let changes = BootstrapChanges::from_now(self);
         let (path, connection) = self.bootstrap_connection(cause)?;
         let endpoint = Endpoint::load(&self.context, Some(path))?;
+        connection.left_out.iter().for_each(|field| log_left_out(path, field));
         let (phase, leave) = (self.context.child(), Leave::default());
         let started = info_span!("bootstrap", hub = connection.server)
             .in_scope(|| self.start(&phase, &endpoint, &connection, &leave));
@@ -57,11 +66,11 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let desired = self.desired_certificate(Some(connection))?;
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
-        phase.run(ClusterCreation::new(hub.client().clone(), self.desired_cluster()), 1);
-        phase.run(
-            Certificate::new(Requests::of(&hub, &self.names.cluster), &self.management, desired, Reporter::Disabled),
-            1,
-        );
+        phase.spawn(compare_clocks(endpoint.clone(), hub.client().clone()).in_current_span());
+        phase.run(ClusterCreation::new(endpoint, hub.client(), self.desired_cluster(connection)), 1);
+        let requests = Requests::of(&hub, &self.names.cluster);
+        phase.spawn(explain_missing_right(endpoint.clone(), requests.clone()).in_current_span());
+        phase.run(Certificate::new(requests, &self.management, desired, Reporter::Disabled), 1);
         if self.config.selects_hub() {
             let (cluster, hubs, clock) = (&self.names.cluster, &self.config.hubs, phase.clock());
             phase.run(HubContact::by_answers(hub.client(), cluster, hubs, clock, leave.clone()), 1);
@@ -79,12 +88,13 @@ impl Agent {
         }
     }
 
-    fn desired_cluster(&self) -> DesiredCluster {
+    fn desired_cluster(&self, hub: &Connection) -> DesiredCluster {
         DesiredCluster {
             cluster: self.names.cluster.clone(),
             annotations: self.config.cluster_annotations.clone(),
             urls: self.config.spoke_external_server_urls.clone(),
             ca_bundle: self.config.spoke_ca_bundle.clone(),
+            has_joined: self.credentials.have_been_for(hub),
         }
     }
 
@@ -103,10 +113,51 @@ impl Agent {
     }
 }
 
+/// The agent bootstraps with such a field, and then has to do without it.
+fn log_left_out(path: &Path, field: &str) {
+    warn!(
+        bootstrap_kubeconfig = %path.display(),
+        "the agent's own kubeconfig for the hub does not take over {field}, as in OCM: give a server address that is in the \
+         certificate of the hub's API server, and the authority that issued it"
+    );
+}
+
+/// Logs how far the clocks of this machine and of the hub differ, as soon as the hub answers: with clocks that differ by hours,
+/// certificates and tokens are refused as expired or not valid yet.
+async fn compare_clocks(hub: Endpoint, client: Client) {
+    loop {
+        if let Ok(answer) = probe(&client, hub.clock()).await {
+            if let Some(difference) = answer.ahead().and_then(clock_difference) {
+                warn!(hub = %hub.server(), "{difference}: set both clocks, such as with NTP");
+            }
+            return;
+        }
+        tokio::time::sleep(FILE_POLL).await;
+    }
+}
+
+/// Logs that the right to read certificate requests is missing, if that is why they are not read: without it, the agent does
+/// not request a certificate.
+async fn explain_missing_right(hub: Endpoint, requests: Requests) {
+    let mut logged = None;
+    while tokio::time::timeout(FILE_POLL, requests.synced()).await.is_err() {
+        let Err(error) = requests.check_right().await else { continue };
+        let problem = JoinProblem::of(&hub, &error);
+        if matches!(problem, JoinProblem::MissingRight(_)) && logged.as_ref() != Some(&problem) {
+            warn!("cannot request a certificate from the hub: {problem}");
+            logged = Some(problem);
+        }
+    }
+}
+
 async fn until_valid(credentials: &Credentials) {
     let mut changes = credentials.changes();
     // The sender lives as long as the credentials, so `changed` does not fail.
-    while credentials.check().is_err() && changes.changed().await.is_ok() {}
+    while credentials.check().is_err() && changes.changed().await.is_ok() {
+        if let Err(cause) = credentials.check() {
+            warn!(%cause, "the new credentials for the hub cannot be used");
+        }
+    }
 }
 
 /// Notifies of changes of the secret with the bootstrap kubeconfig. Cheap to clone.

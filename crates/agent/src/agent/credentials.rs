@@ -83,6 +83,12 @@ impl Credentials {
         self.bootstrap().and_then(Result::ok).or_else(|| self.selected.clone())
     }
 
+    /// Whether the files show that this agent has joined this hub under its present cluster name.
+    pub(super) fn have_been_for(&self, hub: &Connection) -> bool {
+        let is_same_hub = Connection::read(&self.kubeconfig()).is_ok_and(|own| own.server == hub.server);
+        is_same_hub && self.dir.text(secrets::KEY_CLUSTER_NAME).as_ref() == Some(&self.names.cluster)
+    }
+
     /// Whether they are valid now. A bootstrap kubeconfig that cannot be read does not invalidate them.
     pub(super) fn check(&self) -> Result<Valid, Invalid> {
         let bootstrap = self.hub();

@@ -44,6 +44,8 @@ pub(crate) struct Connection {
     pub(crate) ca_file: Option<String>,
     pub(crate) ca_data: Option<String>,
     pub(crate) proxy: Option<String>,
+    /// Fields of the bootstrap kubeconfig that the agent's own does not take over.
+    pub(crate) left_out: Vec<&'static str>,
 }
 
 impl Connection {
@@ -62,6 +64,7 @@ impl Connection {
             ca_file: text(&cluster.certificate_authority),
             ca_data: text(&cluster.certificate_authority_data).map(|data| data.split_whitespace().collect()),
             proxy: text(&cluster.proxy_url),
+            left_out: left_out(cluster),
         })
     }
 
@@ -106,6 +109,13 @@ impl Connection {
         let optional = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
         optional.chain([("server".to_owned(), json!(self.server))]).collect()
     }
+}
+
+fn left_out(cluster: &Cluster) -> Vec<&'static str> {
+    let has_name = cluster.tls_server_name.as_deref().is_some_and(|name| !name.is_empty());
+    let fields =
+        [("tls-server-name", has_name), ("insecure-skip-tls-verify", cluster.insecure_skip_tls_verify == Some(true))];
+    fields.into_iter().filter_map(|(field, is_set)| is_set.then_some(field)).collect()
 }
 
 fn current_cluster(kubeconfig: &Kubeconfig) -> Result<(&str, &Cluster), &'static str> {

@@ -35,7 +35,7 @@ use ocm_runtime::{
 };
 use tracing::{Instrument as _, info, info_span, warn};
 
-pub(crate) use self::hubs::Leave;
+pub(crate) use self::hubs::{Leave, StayOrLeave};
 use self::{
     bootstrap::BootstrapSecret,
     credentials::{Credentials, HubKubeconfigFiles},
@@ -174,10 +174,23 @@ async fn write_files_first(
             }
             Err(error) => {
                 let (server, retry_in) = (management.server(), delays.next_delay());
-                warn!(%server, error = %chain(&error), ?retry_in, "cannot read the agent's secret on the cluster it runs on");
+                let (problem, advice) = (chain(&error), management_advice(management, &error));
+                warn!(%server, error = problem, ?retry_in, "cannot read the agent's secret on the cluster it runs on: {advice}");
                 tokio::time::sleep(retry_in).await;
             }
         }
+    }
+}
+
+/// What to do so that the agent can read its secret.
+fn management_advice(management: &Endpoint, error: &ocm_runtime::Error) -> String {
+    match error.code() {
+        Some(403) => {
+            "grant the agent's service account the rights of deploy/agent.yaml, in the namespace of its secret \
+                      (--namespace)"
+                .into()
+        }
+        _ => management.hint(&management.problem(error)),
     }
 }
 

@@ -15,9 +15,14 @@ use kube::{Api, Client};
 use ocm_api::{
     annotations,
     cluster::v1::{ClientConfig, ManagedCluster, ManagedClusterSpec},
+    conditions,
 };
-use ocm_runtime::{Class, Classified, Controller, ControllerBuilder, Error, Requeue, error::chain, write};
+use ocm_runtime::{
+    Class, Classified, Controller, ControllerBuilder, Error, Requeue, client::Endpoint, conditions::find, write,
+};
 use tracing::{info, warn};
+
+use super::{join_problem::JoinProblem, lease::is_accepted};
 
 /// The longest back-off while the hub does not answer or rights are missing. What its admission refuses is retried slowly.
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
@@ -31,6 +36,8 @@ pub(crate) struct DesiredCluster {
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) urls: Vec<String>,
     pub(crate) ca_bundle: Option<Vec<u8>>,
+    /// Whether this agent has joined this hub as this cluster before.
+    pub(crate) has_joined: bool,
 }
 
 impl DesiredCluster {
@@ -56,7 +63,9 @@ impl DesiredCluster {
 /// Creates the ManagedCluster.
 pub(crate) struct ClusterCreation {
     desired: DesiredCluster,
+    hub: Endpoint,
     clusters: Api<ManagedCluster>,
+    /// The last problem that was logged.
     logged: Mutex<Option<String>>,
 }
 
@@ -82,17 +91,33 @@ pub(crate) enum Plan {
 }
 
 impl ClusterCreation {
-    pub(crate) fn new(hub: Client, desired: DesiredCluster) -> Self {
-        Self { desired, clusters: Api::all(hub), logged: Mutex::default() }
+    pub(crate) fn new(hub: &Endpoint, client: &Client, desired: DesiredCluster) -> Self {
+        Self { desired, hub: hub.clone(), clusters: Api::all(client.clone()), logged: Mutex::default() }
     }
 
-    /// Logs once what an administrator of the hub should do: rights may be missing, or a policy deny the cluster, for hours.
+    /// Logs once what somebody should do: rights may be missing, or a hub be out of reach, for hours.
     fn log_failure(&self, error: &Error) {
-        let (cause, advice) = (chain(error), advice(error));
-        let is_known = self.logged.lock().unwrap_or_else(PoisonError::into_inner).replace(cause.clone());
-        if advice.is_none() || is_known.as_ref() != Some(&cause) {
-            let advice = advice.unwrap_or("retrying");
-            warn!(error = cause, "cannot create the ManagedCluster on the hub: {advice}");
+        let problem = JoinProblem::of(&self.hub, error);
+        if self.is_new(Some(problem.to_string())) || !problem.is_lasting() {
+            warn!("cannot create the ManagedCluster on the hub: {problem}; the agent retries");
+        }
+    }
+
+    /// Whether this problem is another one than the last.
+    fn is_new(&self, problem: Option<String>) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *logged != problem;
+        *logged = problem;
+        is_new
+    }
+
+    /// Logs once that the name may belong to another cluster.
+    fn log_taken(&self, observed: &Observed) {
+        let taken = taken(observed);
+        if self.is_new(taken.clone())
+            && let Some(taken) = taken
+        {
+            warn!("{taken}");
         }
     }
 
@@ -152,7 +177,10 @@ impl Controller for ClusterCreation {
     async fn report(&self, observed: &Observed, applied: Result<(), Error>, _: Timestamp) -> Result<Requeue, Error> {
         let failure = match (&observed.found, &applied) {
             (Found::Failed(error), _) | (_, Err(error)) => error,
-            _ => return Ok(Requeue::After(RESYNC.mul_f64(1.0 + rand::random::<f64>()))),
+            _ => {
+                self.log_taken(observed);
+                return Ok(Requeue::After(RESYNC.mul_f64(1.0 + rand::random::<f64>())));
+            }
         };
         if failure.class() != Class::Conflict {
             self.log_failure(failure);
@@ -168,21 +196,23 @@ fn retry(failure: &Error) -> Requeue {
     }
 }
 
-/// What an administrator of the hub should do, if the hub refuses the credentials or the cluster.
-fn advice(failure: &Error) -> Option<&'static str> {
-    if failure.class() == Class::Refused {
-        Some(
-            "the hub's validation, or a policy or webhook there, refuses it: use a cluster name that it allows, or have an \
-             administrator of the hub change it; retrying every few minutes",
+/// What to do if an agent is connected as this cluster, and this agent never was. It may be this cluster's former agent.
+fn taken(observed: &Observed) -> Option<String> {
+    let Found::Cluster(cluster) = &observed.found else { return None };
+    let DesiredCluster { cluster: name, has_joined, .. } = &observed.desired;
+    (!has_joined && is_connected(cluster)).then(|| {
+        format!(
+            "an agent is connected to the hub as cluster {name}, and this agent has never been: if that is another cluster, \
+             choose another name with --spoke-cluster-name, since only one of them can use it"
         )
-    } else if failure.is_denied() {
-        Some(
-            "the hub refuses the bootstrap credentials: renew the token in the bootstrap kubeconfig, or have an \
-             administrator of the hub grant it get and create on managedclusters; retrying",
-        )
-    } else {
-        None
-    }
+    })
+}
+
+/// Whether the hub has accepted the cluster, and an agent renews its lease: the hub changes the condition to Unknown otherwise.
+fn is_connected(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let available = find(conditions, conditions::cluster::AVAILABLE);
+    is_accepted(cluster) && available.is_some_and(|condition| condition.status != conditions::status::UNKNOWN)
 }
 
 /// Adds missing addresses. Existing ones are not changed.
@@ -208,6 +238,7 @@ mod tests {
             annotations: [("agent.open-cluster-management.io/a".into(), "1".into()), ("b".into(), "2".into())].into(),
             urls: vec!["https://a".into()],
             ca_bundle: Some(b"ca".to_vec()),
+            has_joined: false,
         }
     }
 
@@ -255,8 +286,34 @@ mod tests {
         let (denied, missing, down) = (answer(403, policy), answer(403, missing), answer(503, "no"));
         assert_eq!(retry(&denied), Requeue::BackOffSlowly);
         assert_eq!([&missing, &down].map(retry), [Requeue::BackOffWithin(LONGEST_RETRY); 2]);
-        assert!(!advice(&denied).unwrap().contains("grant") && advice(&missing).unwrap().contains("grant"));
-        assert_eq!(advice(&down), None);
+    }
+
+    #[test]
+    fn an_agent_that_finds_another_one_connected_under_its_name_says_so_unless_it_has_joined_before() {
+        let found = |accepted: &str, available: &str| {
+            let condition = |type_: &str, status: &str| {
+                serde_json::json!({"type": type_, "status": status, "reason": "R", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            };
+            let conditions = [
+                condition("HubAcceptedManagedCluster", accepted),
+                condition("ManagedClusterConditionAvailable", available),
+            ];
+            let cluster =
+                serde_json::json!({"metadata": {"name": "cluster1"}, "spec": {}, "status": {"conditions": conditions}});
+            Found::Cluster(serde_json::from_value(cluster).unwrap())
+        };
+        let said = |found: Found, has_joined: bool| {
+            taken(&Observed { desired: DesiredCluster { has_joined, ..desired() }, found })
+        };
+        for status in ["True", "False"] {
+            let text = said(found("True", status), false).unwrap();
+            assert!(text.contains("connected to the hub as cluster cluster1") && text.contains("--spoke-cluster-name"));
+        }
+        assert_eq!(said(found("True", "True"), true), None);
+        assert_eq!(said(found("True", "Unknown"), false), None);
+        assert_eq!(said(found("False", "True"), false), None);
+        assert_eq!(said(Found::Nothing, false), None);
     }
 
     #[test]

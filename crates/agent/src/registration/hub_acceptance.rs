@@ -4,19 +4,12 @@ use jiff::Timestamp;
 use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{Cache, Controller, ControllerBuilder, Error, Informers, informer::WatchFilter};
 
-use crate::agent::Leave;
+use crate::agent::{Leave, StayOrLeave};
 
 /// Follows `hubAcceptsClient` of the ManagedCluster.
 pub(crate) struct HubAcceptance {
     clusters: Cache<ManagedCluster>,
     leave: Leave,
-}
-
-/// What to do.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    Stay,
-    Leave,
 }
 
 impl HubAcceptance {
@@ -30,7 +23,7 @@ impl Controller for HubAcceptance {
     type Key = String;
     /// Whether the hub accepts the cluster.
     type Observed = bool;
-    type Plan = Plan;
+    type Plan = StayOrLeave;
     type Applied = ();
     type Error = Error;
 
@@ -42,12 +35,12 @@ impl Controller for HubAcceptance {
         Ok(self.clusters.named(key).map(|cluster| cluster.spec.hub_accepts_client))
     }
 
-    fn plan(accepts: &bool, _: Timestamp) -> Plan {
-        if *accepts { Plan::Stay } else { Plan::Leave }
+    fn plan(accepts: &bool, _: Timestamp) -> StayOrLeave {
+        if *accepts { StayOrLeave::Stay } else { StayOrLeave::Leave }
     }
 
-    async fn apply(&self, _: &bool, plan: Plan) -> Result<(), Error> {
-        if plan == Plan::Leave {
+    async fn apply(&self, _: &bool, plan: StayOrLeave) -> Result<(), Error> {
+        if plan == StayOrLeave::Leave {
             self.leave.because("the hub no longer accepts this cluster (hubAcceptsClient is false)".into());
         }
         Ok(())

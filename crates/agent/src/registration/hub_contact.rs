@@ -15,7 +15,7 @@ use ocm_api::{cluster::v1::ManagedCluster, leases};
 use ocm_runtime::{Clock, Controller, ControllerBuilder, Error, error::chain, write};
 use tracing::debug;
 
-use crate::agent::{Hubs, Leave};
+use crate::agent::{Hubs, Leave, StayOrLeave};
 
 /// Checks when the agent had its last contact with the hub.
 pub(crate) struct HubContact {
@@ -43,13 +43,6 @@ pub(crate) struct Observed {
     last: Timestamp,
     grace: Duration,
     timeout: Duration,
-}
-
-/// What to do.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    Stay,
-    Leave,
 }
 
 impl HubContact {
@@ -98,7 +91,7 @@ impl Controller for HubContact {
     const NAME: &'static str = "hub-contact";
     type Key = String;
     type Observed = Observed;
-    type Plan = Plan;
+    type Plan = StayOrLeave;
     type Applied = ();
     type Error = Error;
 
@@ -116,14 +109,14 @@ impl Controller for HubContact {
         Ok(Some(Observed { started: self.started, last: self.last_contact(contact), grace, timeout }))
     }
 
-    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    fn plan(observed: &Observed, now: Timestamp) -> StayOrLeave {
         let since = |time| Duration::try_from(now.duration_since(time)).unwrap_or_default();
         let is_due = since(observed.started) >= observed.grace;
-        if is_due && since(observed.last) > observed.timeout { Plan::Leave } else { Plan::Stay }
+        if is_due && since(observed.last) > observed.timeout { StayOrLeave::Leave } else { StayOrLeave::Stay }
     }
 
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<(), Error> {
-        if plan == Plan::Leave {
+    async fn apply(&self, observed: &Observed, plan: StayOrLeave) -> Result<(), Error> {
+        if plan == StayOrLeave::Leave {
             self.leave.because(self.reason(observed.last));
         }
         Ok(())
@@ -143,22 +136,22 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn plan(started: i64, last: i64, now: i64) -> Plan {
+    fn plan(started: i64, last: i64, now: i64) -> StayOrLeave {
         let grace = Duration::from_secs(10);
         HubContact::plan(&Observed { started: at(started), last: at(last), grace, timeout: MINUTE }, at(now))
     }
 
     #[test]
     fn the_hub_is_left_when_the_last_contact_is_longer_ago_than_the_timeout() {
-        assert_eq!(plan(0, 1000, 1060), Plan::Stay);
-        assert_eq!(plan(0, 1000, 1061), Plan::Leave);
-        assert_eq!(plan(0, 1000, 900), Plan::Stay, "the clock was set back");
+        assert_eq!(plan(0, 1000, 1060), StayOrLeave::Stay);
+        assert_eq!(plan(0, 1000, 1061), StayOrLeave::Leave);
+        assert_eq!(plan(0, 1000, 900), StayOrLeave::Stay, "the clock was set back");
     }
 
     #[test]
     fn a_lease_that_is_old_when_the_agent_starts_gets_time_to_be_renewed() {
-        assert_eq!(plan(1000, 0, 1009), Plan::Stay);
-        assert_eq!(plan(1000, 0, 1010), Plan::Leave);
+        assert_eq!(plan(1000, 0, 1009), StayOrLeave::Stay);
+        assert_eq!(plan(1000, 0, 1010), StayOrLeave::Leave);
     }
 
     fn lease(renewed: &str) -> (u16, serde_json::Value) {

@@ -3,6 +3,7 @@
 //! | module | while bootstrapping | afterwards | what it does |
 //! | --- | --- | --- | --- |
 //! | [`cluster_creation`] | yes | | creates the ManagedCluster on the hub |
+//! | `join_problem` | yes | | explains why a hub cannot be joined |
 //! | [`certificate`] | yes | yes | gets the agent's client certificate, renews it, keeps it in a Secret |
 //! | [`hub_contact`] | yes | yes | leaves a hub that has been out of reach for too long, if there are several |
 //! | [`hub_acceptance`] | | yes | leaves a hub that no longer accepts the cluster, if there are several |
@@ -20,6 +21,7 @@ pub mod certificate;
 pub mod cluster_creation;
 pub mod hub_acceptance;
 pub mod hub_contact;
+pub(crate) mod join_problem;
 pub mod lease;
 pub mod status;
 

@@ -260,12 +260,12 @@ async fn while_no_hub_can_be_used_the_agent_waits_and_names_the_reason_of_each()
     let refused = format!("does not accept cluster {cluster}");
     let expected = [
         "1. https://",
-        "the hub cannot be asked",
+        "the hub cannot be reached: the connection was closed before there was an answer; check firewalls",
         &refused,
         "give one bootstrap kubeconfig for each hub",
         "(401)",
         "may not create managedclusters.cluster.open-cluster-management.io, get managedclusters",
-        "UnknownIssuer",
+        "its certificate was not issued by the certificate authority that the kubeconfig names; put the server's authority",
         "missing: No such file",
     ];
     agent.waits_because_of(&expected).await?;

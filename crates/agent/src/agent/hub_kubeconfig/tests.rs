@@ -103,6 +103,19 @@ fn proxy_and_authority_file_are_taken_over() {
 }
 
 #[test]
+fn fields_that_are_not_taken_over_are_named() {
+    let of = |fields: &str| {
+        let text = BOOTSTRAP.replace("certificate-authority-data: Q0E=", fields);
+        Connection::of(&Kubeconfig::from_yaml(&text).unwrap()).unwrap()
+    };
+    assert_eq!(of("tls-server-name: hub").left_out, ["tls-server-name"]);
+    assert_eq!(of("insecure-skip-tls-verify: true").left_out, ["insecure-skip-tls-verify"]);
+    let without = of("insecure-skip-tls-verify: false, tls-server-name: ''");
+    assert!(without.left_out.is_empty());
+    assert_eq!(of("tls-server-name: hub").render().unwrap(), without.render().unwrap());
+}
+
+#[test]
 fn a_kubeconfig_that_names_no_hub_is_refused_with_what_it_lacks() {
     for (text, missing) in [
         ("{}", "no current-context"),

@@ -51,15 +51,21 @@ pub(super) fn read(paths: &[PathBuf]) -> Vec<Candidate> {
 }
 
 fn file_for<'a>(candidates: &'a [Candidate], server: &str) -> Option<&'a Path> {
-    let uri: Uri = server.parse().ok()?;
-    let is_same = |known: &str| known.parse().is_ok_and(|known: Uri| is_same_server(&known, &uri));
+    let is_same = |known: &str| are_same(known, server);
     candidates.iter().find(|candidate| candidate.server().is_some_and(is_same)).map(|found| &*found.path)
+}
+
+/// Whether two addresses are of the same server, however they are written.
+fn are_same(one: &str, other: &str) -> bool {
+    let uris: Option<(Uri, Uri)> = one.parse().ok().zip(other.parse().ok());
+    uris.is_some_and(|(one, other)| is_same_server(&one, &other))
 }
 
 /// The order in which they are checked: the present hub first, and then as in the list.
 pub(super) fn in_order(mut candidates: Vec<Candidate>, present: Option<&str>) -> Vec<Candidate> {
+    let is_present = |server: &str| present.is_some_and(|present| are_same(server, present));
     // The sort is stable.
-    candidates.sort_by_key(|candidate| candidate.server().is_none_or(|server| Some(server) != present));
+    candidates.sort_by_key(|candidate| !candidate.server().is_some_and(is_present));
     candidates
 }
 
@@ -93,6 +99,7 @@ mod tests {
         let order = |present| servers(&in_order(read(&paths), present)).join(" ");
         assert_eq!(order(Some("https://c")), "https://c https://a https://b");
         assert_eq!(order(Some("https://a")), "https://a https://b https://c");
+        assert_eq!(order(Some("https://C:443/")), "https://c https://a https://b", "however its address is written");
         for unknown in [None, Some("https://d")] {
             assert_eq!(order(unknown), "https://a https://b https://c");
         }

@@ -9,7 +9,7 @@ use ocm_api::cluster::v1::ManagedCluster;
 use ocm_runtime::{Error, client::Endpoint, error::ResultExt as _, write};
 
 use super::Unusable;
-use crate::agent::USER_AGENT;
+use crate::{agent::USER_AGENT, registration::join_problem::JoinProblem};
 
 /// How long a hub may take to answer, in total.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,14 +22,14 @@ pub(super) async fn can_join(hub: &Endpoint, cluster: &str) -> Result<(), Unusab
     let client = hub.client(USER_AGENT)?;
     // A plugin may take longer than a server.
     hub.authenticate().await?;
-    in_time(may_join(&client, cluster)).await
+    in_time(may_join(hub, &client, cluster)).await
 }
 
 /// Checks that the hub accepts the cluster, with the agent's own identity.
 pub(super) async fn is_accepted(hub: &Endpoint, cluster: &str) -> Result<(), Unusable> {
     let client = hub.client(USER_AGENT)?;
     in_time(async {
-        match acceptance(&client, cluster).await? {
+        match acceptance(hub, &client, cluster).await? {
             Some(true) => Ok(()),
             Some(false) | None => Err(Unusable::NotAccepted(cluster.into())),
         }
@@ -41,24 +41,26 @@ async fn in_time(check: impl Future<Output = Result<(), Unusable>>) -> Result<()
     tokio::time::timeout(PATIENCE, check).await.map_err(|_| Unusable::NoAnswer(PATIENCE))?
 }
 
-async fn may_join(client: &Client, cluster: &str) -> Result<(), Unusable> {
-    let missing = missing_rights(client).await?;
+async fn may_join(hub: &Endpoint, client: &Client, cluster: &str) -> Result<(), Unusable> {
+    let missing = missing_rights(client).await.map_err(|error| JoinProblem::of(hub, &error))?;
     if !missing.is_empty() {
-        return Err(Unusable::Forbidden(missing));
+        return Err(JoinProblem::Forbidden(missing.join(", ")).into());
     }
-    match acceptance(client, cluster).await? {
+    match acceptance(hub, client, cluster).await? {
         Some(true) | None => Ok(()),
         Some(false) => Err(Unusable::NotAccepted(cluster.into())),
     }
 }
 
 /// Whether the hub accepts the cluster; `None` if it does not know the cluster.
-async fn acceptance(client: &Client, cluster: &str) -> Result<Option<bool>, Unusable> {
+async fn acceptance(hub: &Endpoint, client: &Client, cluster: &str) -> Result<Option<bool>, JoinProblem> {
     match Api::<ManagedCluster>::all(client.clone()).get(cluster).await {
         Ok(found) => Ok(Some(found.spec.hub_accepts_client)),
         Err(error) if is_missing_object(&error, cluster) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code == 404 => Err(Unusable::NoHub),
-        Err(error) => Err(error).while_trying_to("get", || format!("ManagedCluster {cluster}")).map_err(Unusable::from),
+        Err(error) => {
+            let failed = Err(error).while_trying_to("get", || format!("ManagedCluster {cluster}"));
+            failed.map_err(|error| JoinProblem::of(hub, &error))
+        }
     }
 }
 
@@ -120,10 +122,14 @@ mod tests {
         (200, json!({"metadata": {"name": "cluster1"}, "spec": {"hubAcceptsClient": accepts}}))
     }
 
+    async fn tried(mock: &Mock) -> Result<(), String> {
+        may_join(&mock.endpoint(), &mock.client(), "cluster1").await.map_err(|cause| chain(&cause))
+    }
+
     /// What comes of a hub that allows everything, and then answers this about the cluster.
     async fn with_cluster(answer: (u16, Value)) -> Result<(), String> {
         let answers = vec![review(true); 6].into_iter().chain([answer]).collect();
-        may_join(&Mock::answering(answers).client(), "cluster1").await.map_err(|cause| chain(&cause))
+        tried(&Mock::answering(answers)).await
     }
 
     #[tokio::test]
@@ -146,7 +152,7 @@ mod tests {
     async fn every_missing_right_is_named() {
         let allowed = [false, true, false, true, true, false];
         let mock = Mock::answering(allowed.into_iter().map(review).collect());
-        let cause = may_join(&mock.client(), "cluster1").await.unwrap_err().to_string();
+        let cause = tried(&mock).await.unwrap_err();
         let expected = "may not create managedclusters.cluster.open-cluster-management.io, create \
                         certificatesigningrequests.certificates.k8s.io, watch certificatesigningrequests.certificates.k8s.io:";
         assert!(cause.contains(expected), "{cause}");
@@ -158,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn credentials_that_the_hub_does_not_know_are_to_be_renewed() {
         let mock = Mock::answering(vec![refused(401, &json!({})); 6]);
-        let cause = may_join(&mock.client(), "cluster1").await.unwrap_err().to_string();
+        let cause = tried(&mock).await.unwrap_err();
         assert!(cause.contains("(401)") && cause.contains("clusteradm get token"), "{cause}");
     }
 }

@@ -2,6 +2,13 @@
 
 use tokio::sync::watch as signal;
 
+/// Whether the agent stays with its hub: what the controllers that watch the hub plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StayOrLeave {
+    Stay,
+    Leave,
+}
+
 /// Asks the agent to leave its hub and to select again. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Leave(signal::Sender<Option<String>>);

@@ -23,7 +23,7 @@ use futures::future::select_all;
 use ocm_runtime::{client::Endpoint, error::chain};
 use tracing::{info, warn};
 
-pub(crate) use self::leave::Leave;
+pub(crate) use self::leave::{Leave, StayOrLeave};
 pub use self::settings::Hubs;
 use self::{candidate::Candidate, unusable::Unusable};
 use super::{
