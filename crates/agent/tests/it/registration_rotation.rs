@@ -92,17 +92,41 @@ async fn another_bootstrap_secret_makes_it_ask_again() -> Result<()> {
     secrets.create(&PostParams::default(), &secret).await?;
     let agent = world.join(world.config(), ocm_runtime::Clock::System).await?;
 
-    // The same hub under another name, for which the agent's own kubeconfig will not do.
-    let mut bootstrap = world.bootstrap().await?;
-    bootstrap.clusters[0].name = "renamed".into();
-    bootstrap.contexts[0].context.as_mut().context("no context")?.cluster = "renamed".into();
-    ocm_testing::write_kubeconfig(&bootstrap, world.bootstrap_path())?;
+    world.rename_in_bootstrap("renamed").await?;
     let patch = Patch::Merge(json!({"stringData": {"kubeconfig": "new"}}));
     secrets.patch(secrets::BOOTSTRAP_HUB_KUBECONFIG, &PatchParams::default(), &patch).await?;
 
     let requests = world.request_count(2).await?;
     world.approve(&requests[0]).await?;
     world.approve(&requests[1]).await?;
+    eventually("the secret has the new kubeconfig", || async {
+        anyhow::Ok(world.secret().await?.is_some_and(|secret| secret["kubeconfig"].contains("name: renamed")))
+    })
+    .await?;
+    agent.stop().await
+}
+
+impl World {
+    /// The same hub under another name, for which the agent's own kubeconfig will not do.
+    async fn rename_in_bootstrap(&self, name: &str) -> Result<()> {
+        let mut bootstrap = self.bootstrap().await?;
+        bootstrap.clusters[0].name = name.into();
+        bootstrap.contexts[0].context.as_mut().context("no context")?.cluster = name.into();
+        ocm_testing::write_kubeconfig(&bootstrap, self.bootstrap_path())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_bootstrap_kubeconfig_makes_a_connected_agent_ask_again_without_an_event_of_its_secret() -> Result<()> {
+    let world = World::new().await?;
+    let agent = world.join(world.config(), ocm_runtime::Clock::System).await?;
+    world.rename_in_bootstrap("renamed").await?;
+    let user = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+    let requests = world.request_count(2).await?;
+    assert!(requests.iter().all(|request| request.spec.username.as_deref() == Some(user)), "it starts over");
+    for request in &requests {
+        world.approve(request).await?;
+    }
     eventually("the secret has the new kubeconfig", || async {
         anyhow::Ok(world.secret().await?.is_some_and(|secret| secret["kubeconfig"].contains("name: renamed")))
     })
