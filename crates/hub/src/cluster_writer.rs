@@ -4,6 +4,10 @@
 //! Each write carries the resource version that was observed, so the API server would refuse the second one. Here, writes
 //! to one cluster take turns and each result is recorded in the shared cache. A write that was planned on an older version
 //! fails with [`Error::Stale`] before it is sent.
+//!
+//! A patch also adds what else this hub maintains on the cluster and it lacks, so that a new cluster costs one patch however
+//! many controllers maintain something on it. If the API server refuses that, the patch is sent as it was planned: what is
+//! refused to one controller stops no other.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -12,10 +16,16 @@ use std::{
 
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Cache, write};
+use ocm_runtime::{Cache, Clock, write};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    registration::{
+        availability::time_added::{TimeAdded, is_refused},
+        maintained::Maintained,
+    },
+};
 
 /// How many locks the clusters share. It is harmless that some clusters share one.
 const TURNS: u64 = 64;
@@ -26,18 +36,37 @@ pub(crate) struct ClusterWriter {
     api: Api<ManagedCluster>,
     cache: Cache<ManagedCluster>,
     turns: Arc<[Mutex<()>]>,
+    maintained: Maintained,
+    times: Arc<TimeAdded>,
+    clock: Clock,
 }
 
 impl ClusterWriter {
-    pub(crate) fn new(client: Client, cache: Cache<ManagedCluster>) -> Self {
-        Self { api: Api::all(client), cache, turns: (0..TURNS).map(|_| Mutex::default()).collect() }
+    pub(crate) fn new(client: Client, cache: Cache<ManagedCluster>, maintained: Maintained, clock: Clock) -> Self {
+        let turns = (0..TURNS).map(|_| Mutex::default()).collect();
+        Self { api: Api::all(client), cache, turns, maintained, times: Arc::default(), clock }
     }
 
-    /// Writes what differs outside the status; `None` when nothing does.
+    /// Writes what differs outside the status, and what else is missing there; `None` when nothing differs.
     pub(crate) async fn patch(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
         if old == new {
             return Ok(None);
         }
+        let complete = self.maintained.add_to(new, self.clock.now());
+        match self.patch_with_times(old, &complete).await {
+            Err(refusal) if complete != *new && is_refused(&refusal) => self.patch_with_times(old, new).await,
+            result => result,
+        }
+    }
+
+    async fn patch_with_times(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
+        if old.spec.taints == new.spec.taints {
+            return self.send(old, new).await;
+        }
+        self.times.write(old, new.clone(), |new| async move { self.send(old, &new).await }).await
+    }
+
+    async fn send(&self, old: &ManagedCluster, new: &ManagedCluster) -> Result<Option<ManagedCluster>> {
         let _turn = self.turn(old).await?;
         self.recorded(write::patch(&self.api, old, new).await?)
     }

@@ -16,7 +16,7 @@ use crate::{
     cluster_writer::ClusterWriter,
     decisions::DecisionTracker,
     error::Result,
-    registration::driver::Drivers,
+    registration::{driver::Drivers, maintained::Maintained},
 };
 
 /// What the controllers of a component share, for as long as it leads. Cheap to clone.
@@ -28,6 +28,7 @@ pub(crate) struct HubContext {
     pub(crate) config: Arc<HubConfig>,
     pub(crate) drivers: Drivers,
     writer: Arc<OnceLock<ClusterWriter>>,
+    pub(crate) clock: Clock,
     addons: Arc<OnceLock<AddOnStore>>,
     decisions: Arc<OnceLock<DecisionTracker>>,
     /// Changes of clusters that have not reached their add-ons yet.
@@ -51,6 +52,7 @@ impl HubContext {
             addons: Arc::default(),
             decisions: Arc::default(),
             outstanding: Outstanding::default(),
+            clock: clock.clone(),
             client,
             informers,
         }
@@ -58,7 +60,10 @@ impl HubContext {
 
     /// Every write to a `ManagedCluster` goes through this writer, which all callers share.
     pub(crate) fn writer(&self) -> &ClusterWriter {
-        self.writer.get_or_init(|| ClusterWriter::new(self.client.clone(), caches::clusters(&self.informers)))
+        self.writer.get_or_init(|| {
+            let (clusters, maintained) = (caches::clusters(&self.informers), Maintained::by(&self.config));
+            ClusterWriter::new(self.client.clone(), clusters, maintained, self.clock.clone())
+        })
     }
 
     /// What is decided on add-ons. The first caller creates it, and all callers share it.

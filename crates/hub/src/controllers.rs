@@ -11,6 +11,7 @@ use ocm_api::{
 use ocm_runtime::{Context, Controller, feature_gates::FeatureGates};
 
 use crate::{
+    HubConfig,
     addon::{
         self, annotations::AnnotationsController, decision::controller::DecisionController,
         installation::InstallationController, progression::ProgressionController, token::TokenController,
@@ -262,6 +263,12 @@ pub fn select(names: &[String]) -> Result<Vec<&'static ControllerInfo>, UnknownC
     let is_chosen =
         |controller: &&ControllerInfo| names.is_empty() || names.iter().any(|name| controller.is_called(name));
     Ok(CONTROLLERS.iter().filter(is_chosen).collect())
+}
+
+/// Whether a hub of this configuration runs the controller of that name.
+pub(crate) fn runs(config: &HubConfig, name: &str) -> bool {
+    let is_it = |controller: &&ControllerInfo| controller.name == name && controller.is_on(&config.gates);
+    select(&config.controllers).is_ok_and(|chosen| chosen.iter().any(is_it))
 }
 
 fn known() -> String {

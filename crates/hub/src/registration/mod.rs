@@ -17,6 +17,7 @@ pub(crate) mod cluster_profile;
 pub(crate) mod cluster_set;
 pub(crate) mod csr;
 pub(crate) mod driver;
+pub(crate) mod maintained;
 pub(crate) mod names;
 pub(crate) mod requester;
 pub(crate) mod status;

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use ocm_testing::{AuditLog, Write, unique};
 
-use crate::support::{ACCOUNT, NAMESPACE, World, world};
+use crate::{
+    gated::gated_world,
+    support::{ACCOUNT, NAMESPACE, World, world},
+};
 
 /// The hub's writes that name a cluster, each with its number: `create leases 201`.
 pub(crate) fn writes_for(world: &World, cluster: &str) -> Result<BTreeMap<String, usize>> {
@@ -36,20 +39,45 @@ async fn joining_takes_no_more_writes_than_it_must_and_no_conflict() -> Result<(
         Ok::<_, kube::Error>(cluster.spec.taints.len() == 1 && cluster.metadata.finalizers.is_some())
     })
     .await?;
-    assert_eq!(writes_for(&world, &name)?, BTreeMap::from([("patch managedclusters 200".to_owned(), 2)]));
+    assert_eq!(writes_for(&world, &name)?, BTreeMap::from([("patch managedclusters 200".to_owned(), 1)]));
     world.set_accepted(&name, true).await?;
     world.wait_for_accepted(&name).await?;
-    let expected = [
+    assert_eq!(writes_for(&world, &name)?, accepting(2));
+    Ok(())
+}
+
+/// What an accepted cluster costs, with so many patches of its finalizers and taints.
+fn accepting(patches: usize) -> BTreeMap<String, usize> {
+    let writes = [
         ("create clusterrolebindings 201", 1),
         ("create clusterroles 201", 1),
         ("create leases 201", 1),
         ("create namespaces 201", 1),
         ("create rolebindings 201", 2),
-        ("patch managedclusters 200", 3),
+        ("patch managedclusters 200", patches),
         ("patch managedclusters/status 200", 1),
     ];
-    let expected: BTreeMap<_, _> = expected.into_iter().map(|(write, times)| (write.to_owned(), times)).collect();
-    assert_eq!(writes_for(&world, &name)?, expected);
+    writes.into_iter().map(|(write, times)| (write.to_owned(), times)).collect()
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_accepted_from_the_start_gets_finalizers_and_taint_in_one_patch() -> Result<()> {
+    let world = world().await?;
+    let name = unique("hasty");
+    world.accepted(&name).await?;
+    assert_eq!(writes_for(&world, &name)?, accepting(1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn automatic_acceptance_adds_no_patch_to_that_of_an_administrator() -> Result<()> {
+    let world = gated_world().await?;
+    let name = unique("trusted");
+    world.register(&name).await?;
+    world.wait_for_accepted(&name).await?;
+    // The acceptance brings the finalizer of the rights, and if it is the first patch, everything else.
+    let writes = writes_for(&world, &name)?;
+    assert!([accepting(1), accepting(2)].contains(&writes), "{writes:?}");
     Ok(())
 }
 

@@ -4,4 +4,4 @@
 pub(crate) mod clock;
 pub(crate) mod lease;
 pub(crate) mod taints;
-mod time_added;
+pub(crate) mod time_added;

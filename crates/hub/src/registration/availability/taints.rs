@@ -14,7 +14,7 @@ use ocm_api::{
 };
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, write};
 
-use super::time_added::{self, TimeAdded};
+use super::time_added;
 use crate::{
     caches,
     context::HubContext,
@@ -27,12 +27,11 @@ use crate::{
 pub(crate) struct TaintController {
     hub: HubContext,
     clusters: Cache<ManagedCluster>,
-    times: TimeAdded,
 }
 
 impl TaintController {
     pub(crate) fn new(hub: &HubContext) -> Self {
-        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone(), times: TimeAdded::default() }
+        Self { clusters: caches::clusters(&hub.informers), hub: hub.clone() }
     }
 }
 
@@ -55,7 +54,7 @@ impl Controller for TaintController {
     }
 
     fn plan(cluster: &Arc<ManagedCluster>, now: Timestamp) -> Option<Box<ManagedCluster>> {
-        let taints = time_added::set(taints_of(cluster), now);
+        let taints = desired(cluster, now);
         (taints != cluster.spec.taints).then(|| {
             let mut new = ManagedCluster::clone(cluster);
             new.spec.taints = taints;
@@ -65,8 +64,7 @@ impl Controller for TaintController {
 
     async fn apply(&self, cluster: &Arc<ManagedCluster>, plan: Option<Box<ManagedCluster>>) -> Result<()> {
         if let Some(new) = plan {
-            let patch = |new| async move { self.hub.writer().patch(cluster, &new).await };
-            self.times.write(cluster, *new, patch).await?;
+            self.hub.writer().patch(cluster, &new).await?;
         }
         Ok(())
     }
@@ -83,7 +81,11 @@ fn concerns(change: Change<'_, ManagedCluster>) -> bool {
     }
 }
 
-/// The taints the cluster should have.
+/// The taints that the cluster should have, with their times.
+pub(crate) fn desired(cluster: &ManagedCluster, now: Timestamp) -> Vec<Taint> {
+    time_added::set(taints_of(cluster), now)
+}
+
 fn taints_of(cluster: &ManagedCluster) -> Vec<Taint> {
     let wanted = match condition_status(cluster, AVAILABLE) {
         Some(status::TRUE) => None,

@@ -25,18 +25,18 @@ pub(super) fn set(mut taints: Vec<Taint>, now: Timestamp) -> Vec<Taint> {
 
 /// Writes taints with their times, or without where the server sets them.
 #[derive(Debug, Default)]
-pub(super) struct TimeAdded {
+pub(crate) struct TimeAdded {
     is_set_by_server: AtomicBool,
 }
 
 impl TimeAdded {
-    /// Writes the change from `old` to `new` by `patch`.
-    pub(super) async fn write<F>(
+    /// Writes the change from `old` to `new` by `patch`; returns what that returned.
+    pub(crate) async fn write<F>(
         &self,
         old: &ManagedCluster,
         new: ManagedCluster,
         patch: impl Fn(ManagedCluster) -> F,
-    ) -> Result<()>
+    ) -> Result<Option<ManagedCluster>>
     where
         F: Future<Output = Result<Option<ManagedCluster>>>,
     {
@@ -48,13 +48,13 @@ impl TimeAdded {
         }
         match patch(new).await {
             Err(refusal) if is_refused(&refusal) => match self.write_untimed(old, patch(untimed)).await {
-                Err(error) => all([Err(refusal), Err(error)]),
-                Ok(()) => Ok(()),
+                Err(error) => all([Err(refusal), Err(error)]).map(|()| None),
+                written => written,
             },
             result => {
-                result?;
+                let written = result?;
                 self.is_set_by_server.store(false, Relaxed);
-                Ok(())
+                Ok(written)
             }
         }
     }
@@ -64,10 +64,11 @@ impl TimeAdded {
         &self,
         old: &ManagedCluster,
         patch: impl Future<Output = Result<Option<ManagedCluster>>>,
-    ) -> Result<()> {
+    ) -> Result<Option<ManagedCluster>> {
         let written = patch.await?;
-        self.is_set_by_server.store(written.is_none_or(|written| new_taints_are_timed(old, &written)), Relaxed);
-        Ok(())
+        let is_timed = written.as_ref().is_none_or(|written| new_taints_are_timed(old, written));
+        self.is_set_by_server.store(is_timed, Relaxed);
+        Ok(written)
     }
 }
 
@@ -85,7 +86,7 @@ fn new_taints_are_timed(old: &ManagedCluster, written: &ManagedCluster) -> bool 
 }
 
 /// Whether the server's answer was that it does not accept the object as it is.
-fn is_refused(error: &Error) -> bool {
+pub(crate) fn is_refused(error: &Error) -> bool {
     matches!(error, Error::Api(error) if matches!(error.code(), Some(400 | 403 | 422)))
 }
 
@@ -134,7 +135,7 @@ mod tests {
         let (times, answers) = (TimeAdded::default(), Mutex::new(answers.into_iter()));
         let patch = |_| std::future::ready(answers.lock().unwrap().next().unwrap());
         let written = times.write(&with(old), with(&[taint("new", true)]), patch).await;
-        (written, times.is_set_by_server.load(Relaxed))
+        (written.map(|_| ()), times.is_set_by_server.load(Relaxed))
     }
 
     #[tokio::test]
