@@ -28,6 +28,7 @@ pub mod controllers;
 pub mod decisions;
 mod error;
 pub mod feature_gates;
+mod pace;
 mod placement;
 mod registration;
 mod requester;

@@ -27,7 +27,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::NamespaceResourceScope};
@@ -55,6 +55,7 @@ use crate::{
     caches,
     context::HubContext,
     error::{Error, Result},
+    pace::Pace,
 };
 
 /// How many placements are written at once. The API server is the limit, not this process.
@@ -72,6 +73,7 @@ pub(crate) struct PlacementController {
     decisions: Cache<PlacementDecision>,
     index: Index,
     planning: PlanningLock,
+    pace: Pace<ObjectKey>,
     clock: Clock,
 }
 
@@ -88,6 +90,7 @@ impl PlacementController {
             decisions: informers.all(WatchFilter::all()),
             index: Index::default(),
             planning: PlanningLock::default(),
+            pace: Pace::default(),
             clock,
             hub: hub.clone(),
         }
@@ -108,9 +111,17 @@ impl Controller for PlacementController {
             let index = index();
             move |change| index.set(change)
         });
+        // While many clusters change, the placements that they affect are planned once a second.
         builder.watches(&self.clusters, {
             let (index, clock) = (index(), self.clock.clone());
-            move |change| index.cluster(change, clock.now())
+            let (pace, queue) = (self.pace.clone(), builder.queue());
+            move |change| {
+                for placement in index.cluster(change, clock.now()) {
+                    let pause = pace.pause(&placement, Instant::now());
+                    queue.add_after(placement, pause);
+                }
+                None
+            }
         });
         builder.watches(&self.bindings, {
             let index = index();
@@ -127,7 +138,12 @@ impl Controller for PlacementController {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<InPlanning>> {
-        Ok(InPlanning::begin(&self.planning, &self.index, key, |key| self.placements.get(key)).await)
+        self.pace.begin(key, Instant::now());
+        let planning = InPlanning::begin(&self.planning, &self.index, key, |key| self.placements.get(key)).await;
+        if planning.is_none() {
+            self.pace.forget(key);
+        }
+        Ok(planning)
     }
 
     fn plan(planned: &InPlanning, now: Timestamp) -> Option<Plan> {

@@ -2,11 +2,12 @@
 //!
 //! A set changes, or a cluster comes, goes or gets other labels → count the clusters the set selects → condition
 //! `ClusterSetEmpty`. Every cluster counts, accepted or not. If the selector of a set cannot be read, the condition keeps
-//! its status and reason, and its message says why.
+//! its status and reason, and its message says why. While many clusters change, a set is counted once a second.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Instant,
 };
 
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ use crate::{
     caches,
     context::HubContext,
     error::{Error, Result},
+    pace::Pace,
     set_selector::SetSelector,
 };
 
@@ -43,6 +45,7 @@ pub(crate) struct ClusterSetController {
     labels: View<Labels>,
     /// Of the sets that select by labels.
     selectors: View<Selector>,
+    pace: Pace<String>,
 }
 
 /// A set, and how many clusters it has.
@@ -58,7 +61,8 @@ impl ClusterSetController {
         let clusters = caches::clusters(&hub.informers);
         let labels = clusters.view(|cluster| Some(cluster.labels().clone()));
         let sets = caches::sets(&hub.informers);
-        Self { selectors: sets.view(label_selector), sets, clusters, labels, hub: hub.clone() }
+        let pace = Pace::default();
+        Self { selectors: sets.view(label_selector), sets, clusters, labels, pace, hub: hub.clone() }
     }
 }
 
@@ -72,12 +76,22 @@ impl StatusController for ClusterSetController {
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         builder
             .watches(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
-        let selectors = self.selectors.clone();
-        builder.watches(&self.clusters, move |change| selectors.read(|all| touched(all, change)));
+        let (selectors, pace, queue) = (self.selectors.clone(), self.pace.clone(), builder.queue());
+        builder.watches(&self.clusters, move |change| {
+            for set in selectors.read(|all| touched(all, change)) {
+                let pause = pace.pause(&set, Instant::now());
+                queue.add_after(set, pause);
+            }
+            None
+        });
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else { return Ok(None) };
+        let Some(set) = self.sets.named(key).filter(|set| !write::is_deleting(set.as_ref())) else {
+            self.pace.forget(key);
+            return Ok(None);
+        };
+        self.pace.begin(key, Instant::now());
         let count = |selector: SetSelector| {
             self.labels.read(|all| all.values().filter(|labels| selector.includes(labels)).count())
         };
