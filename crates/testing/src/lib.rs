@@ -22,7 +22,8 @@
 //!
 //! [`scenario`] is what `ocm-demo`, `ocm-test-node` and `ocm-interop` have in common.
 //!
-//! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes.
+//! For fleets of agents a [`MemoryCluster`] is a managed cluster without processes. [`JoinedClusters`] are clusters without
+//! agents, for hubs with many of them.
 //!
 //! Environment variables:
 //! - `KUBEBUILDER_ASSETS`: a folder with the Kubernetes binaries, searched first;
@@ -35,6 +36,7 @@ mod control_plane;
 mod dirs;
 pub mod fault;
 pub mod fixture;
+mod joined;
 mod kubeconfig;
 mod memory;
 mod names;
@@ -52,6 +54,7 @@ pub use assets::Assets;
 pub use audit::{AuditLog, Write};
 pub use control_plane::{ControlPlane, ControlPlaneBuilder, Part};
 pub use dirs::TempDir;
+pub use joined::JoinedClusters;
 pub use kubeconfig::{client_for, write_kubeconfig};
 pub use memory::{AnswerBody, Kind, MemoryCluster};
 pub use names::unique;

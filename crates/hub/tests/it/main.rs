@@ -24,5 +24,6 @@ mod refused;
 mod requests;
 mod rights;
 mod rights_left;
+mod scale;
 mod sets;
 mod support;
