@@ -1,57 +1,65 @@
 //! What to measure.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: make bench [ARGS='--only works|idle|fleet|addons|placements --works 1000 --clusters 1000']";
+const USAGE: &str = "usage: make bench [ARGS='--only works|idle|fleet|join|storm|hub|addons|placements --works 1000 --clusters \
+                     1000 --seconds 300']";
+
+/// The parts, in the order in which they run, and whether they run unless one is chosen.
+const PARTS: [(&str, bool); 8] = [
+    ("works", true),
+    ("idle", true),
+    ("fleet", true),
+    ("join", true),
+    ("storm", true),
+    // It takes minutes in which nothing happens.
+    ("hub", false),
+    ("addons", true),
+    ("placements", true),
+];
 
 /// What to measure, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Args {
-    /// One cluster and its works, between real control planes.
-    pub(crate) works: bool,
-    /// What a hub with two agents writes while nothing happens.
-    pub(crate) idle: bool,
-    /// A fleet of agents in one process.
-    pub(crate) fleet: bool,
-    /// An add-on that a placement enables on many clusters.
-    pub(crate) addons: bool,
-    /// Placements that choose from many clusters.
-    pub(crate) placements: bool,
+    only: Option<&'static str>,
     /// How many works make the load of the one cluster.
     pub(crate) work_count: usize,
     /// How many clusters make the fleet, have the add-on, and are chosen from by as many placements.
     pub(crate) clusters: usize,
+    /// How long an idle hub is observed.
+    pub(crate) window: Duration,
 }
 
 impl Args {
     /// Reads the command line; the program's name is not among `args`.
     pub(crate) fn read(mut args: impl Iterator<Item = String>) -> Result<Self> {
-        let mut read = Self {
-            works: true,
-            idle: true,
-            fleet: true,
-            addons: true,
-            placements: true,
-            work_count: 1000,
-            clusters: 1000,
-        };
+        let mut read = Self { only: None, work_count: 1000, clusters: 1000, window: Duration::from_secs(300) };
         while let Some(flag) = args.next() {
             let value = args.next().with_context(|| format!("{flag} wants a value; {USAGE}"))?;
-            match (flag.as_str(), value.as_str()) {
-                ("--only", "works" | "idle" | "fleet" | "addons" | "placements") => read.only(&value),
-                ("--works", count) => read.work_count = number(&flag, count)?,
-                ("--clusters", count) => read.clusters = number(&flag, count)?,
-                _ => bail!("{flag} {value} is not known; {USAGE}"),
+            match flag.as_str() {
+                "--only" => read.only = Some(part(&value)?),
+                "--works" => read.work_count = number(&flag, &value)?,
+                "--clusters" => read.clusters = number(&flag, &value)?,
+                "--seconds" => read.window = Duration::from_secs(u64::try_from(number(&flag, &value)?)?),
+                _ => bail!("{flag} is not known; {USAGE}"),
             }
         }
         Ok(read)
     }
 
-    fn only(&mut self, part: &str) {
-        (self.works, self.idle) = (part == "works", part == "idle");
-        (self.fleet, self.addons) = (part == "fleet", part == "addons");
-        self.placements = part == "placements";
+    /// The parts to run, in their order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let only = self.only;
+        let is_chosen = move |(part, by_default): &(&'static str, bool)| only.map_or(*by_default, |only| only == *part);
+        PARTS.into_iter().filter(is_chosen).map(|(part, _)| part)
     }
+}
+
+fn part(name: &str) -> Result<&'static str> {
+    let known = PARTS.into_iter().find(|(part, _)| *part == name);
+    known.map(|(part, _)| part).with_context(|| format!("{name} is no part; {USAGE}"))
 }
 
 fn number(flag: &str, text: &str) -> Result<usize> {
@@ -67,12 +75,17 @@ mod tests {
         Args::read(line.split_whitespace().map(str::to_owned))
     }
 
+    fn parts(line: &str) -> Vec<&'static str> {
+        read(line).unwrap().parts().collect()
+    }
+
     #[test]
-    fn everything_is_measured_unless_told_otherwise() {
-        let args = read("").unwrap();
-        assert!(args.works && args.idle && args.fleet && args.addons && args.placements);
-        let args = read("--only fleet --clusters 100").unwrap();
-        assert!(args.fleet && !args.works && !args.idle && !args.addons && !args.placements && args.clusters == 100);
+    fn everything_but_waiting_is_measured_unless_told_otherwise() {
+        assert_eq!(parts(""), ["works", "idle", "fleet", "join", "storm", "addons", "placements"]);
+        assert_eq!(parts("--only fleet --clusters 100"), ["fleet"]);
+        let args = read("--only hub --clusters 5000 --seconds 60").unwrap();
+        assert_eq!((args.clusters, args.window), (5000, Duration::from_secs(60)));
+        assert_eq!(args.parts().collect::<Vec<_>>(), ["hub"]);
     }
 
     #[test]

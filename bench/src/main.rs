@@ -48,20 +48,17 @@ fn run() -> Result<()> {
 
 /// One part after the other: each has the machine to itself.
 async fn measure(args: Args) -> Result<()> {
-    if args.works {
-        measure_works(args.work_count).await?;
-    }
-    if args.idle {
-        fleet::measure_idle().await?;
-    }
-    if args.fleet {
-        fleet::measure(args.clusters).await?;
-    }
-    if args.addons {
-        addons::measure(args.clusters).await?;
-    }
-    if args.placements {
-        placements::measure(args.clusters).await?;
+    for part in args.parts() {
+        match part {
+            "works" => measure_works(args.work_count).await?,
+            "idle" => fleet::measure_idle().await?,
+            "fleet" => fleet::measure(args.clusters).await?,
+            "join" => fleet::measure_join(args.clusters).await?,
+            "storm" => fleet::storm::measure(args.clusters).await?,
+            "hub" => fleet::idle_hub::measure(args.clusters, args.window).await?,
+            "addons" => addons::measure(args.clusters).await?,
+            _ => placements::measure(args.clusters).await?,
+        }
     }
     Ok(())
 }

@@ -9,14 +9,20 @@ use ocm_testing::{AuditLog, ControlPlane, Part, Process, TempDir};
 use crate::product;
 
 pub(super) struct Hub {
-    pub(super) plane: ControlPlane,
     pub(super) process: Process,
+    installed: Installed,
+}
+
+/// A control plane with everything that `ocm hub` needs, before it runs.
+pub(super) struct Installed {
+    pub(super) plane: ControlPlane,
+    ocm: PathBuf,
     folder: TempDir,
     bootstrap: PathBuf,
 }
 
-impl Hub {
-    pub(super) async fn start() -> Result<Self> {
+impl Installed {
+    pub(super) async fn new() -> Result<Self> {
         // By itself it makes 20 requests a second for each of its controllers, so it would be the
         // signing of certificates that is measured.
         let unthrottled =
@@ -26,10 +32,14 @@ impl Hub {
         let ocm = product::ocm_binary()?;
         product::install_hub(&plane, &ocm).await?;
         let folder = TempDir::new("fleet")?;
-        let process = product::start_hub(&plane, &ocm, &folder).await?;
         let bootstrap = folder.path().join("bootstrap.kubeconfig");
         product::write_bootstrap(&plane, &bootstrap).await?;
-        Ok(Self { plane, process, folder, bootstrap })
+        Ok(Self { plane, ocm, folder, bootstrap })
+    }
+
+    pub(super) async fn start(self) -> Result<Hub> {
+        let process = product::start_hub(&self.plane, &self.ocm, &self.folder).await?;
+        Ok(Hub { process, installed: self })
     }
 
     /// A client of the administrator, over one connection.
@@ -39,20 +49,38 @@ impl Hub {
         Ok(ocm_runtime::client::connect(&config, "ocm-bench")?)
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// The kubeconfig with which agents ask to join.
-    pub(super) fn bootstrap(&self) -> &Path {
-        &self.bootstrap
-    }
-
     pub(super) fn audit(&self) -> Result<AuditLog> {
         AuditLog::of(&self.plane)
     }
 
     pub(super) fn server(&self, part: Part) -> Result<std::sync::Arc<Process>> {
         self.plane.process(part).with_context(|| format!("{part} does not run"))
+    }
+}
+
+impl Hub {
+    pub(super) async fn start() -> Result<Self> {
+        Installed::new().await?.start().await
+    }
+
+    pub(super) async fn client(&self) -> Result<Client> {
+        self.installed.client().await
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.installed.folder.path()
+    }
+
+    /// The kubeconfig with which agents ask to join.
+    pub(super) fn bootstrap(&self) -> &Path {
+        &self.installed.bootstrap
+    }
+
+    pub(super) fn audit(&self) -> Result<AuditLog> {
+        self.installed.audit()
+    }
+
+    pub(super) fn server(&self, part: Part) -> Result<std::sync::Arc<Process>> {
+        self.installed.server(part)
     }
 }

@@ -7,6 +7,8 @@
 mod admin;
 mod agent;
 mod hub;
+pub(crate) mod idle_hub;
+pub(crate) mod storm;
 mod usage;
 mod writes;
 
@@ -31,6 +33,8 @@ const JOINING: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// How long the idle hub and two agents are observed: three periods of their leases.
 const QUIET: Duration = Duration::from_secs(180);
+/// How long hub and agents have for what follows an event.
+const DIGESTION: Duration = Duration::from_secs(5);
 /// How long a fleet is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(60);
 
@@ -39,6 +43,8 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// The fields are dropped in this order: the hub last.
 struct Fleet {
     name: String,
+    /// How many clusters are joining at a time.
+    joining: usize,
     context: Context,
     agents: Vec<Agent>,
     admin: Admin,
@@ -49,7 +55,7 @@ struct Fleet {
 pub(crate) async fn measure(clusters: usize) -> Result<()> {
     // One connection each and one while bootstrapping, and the files an agent reads and writes.
     ocm_testing::allow_open_files(2 * clusters as u64 + 1000)?;
-    let fleet = Fleet::prepare(&format!("fleet of {clusters}"), clusters).await?;
+    let fleet = Fleet::prepare(&format!("fleet of {clusters}"), clusters, JOINING).await?;
     let before = Usage::now(&fleet.hub)?;
     fleet.join(&before).await?;
     fleet.work().await?;
@@ -62,9 +68,20 @@ pub(crate) async fn measure(clusters: usize) -> Result<()> {
     Ok(())
 }
 
+/// Joins a fleet whose agents all start at the same moment.
+pub(crate) async fn measure_join(clusters: usize) -> Result<()> {
+    ocm_testing::allow_open_files(2 * clusters as u64 + 1000)?;
+    let fleet = Fleet::prepare(&format!("{clusters} at once"), clusters, clusters).await?;
+    let before = Usage::now(&fleet.hub)?;
+    fleet.join(&before).await?;
+    Usage::now(&fleet.hub)?.print_servers(&fleet.name);
+    fleet.end().await;
+    Ok(())
+}
+
 /// What a hub and two agents write while nothing happens.
 pub(crate) async fn measure_idle() -> Result<()> {
-    let fleet = Fleet::prepare("hub and two agents", 2).await?;
+    let fleet = Fleet::prepare("hub and two agents", 2, JOINING).await?;
     let before = Usage::now(&fleet.hub)?;
     fleet.join(&before).await?;
     fleet.work().await?;
@@ -76,7 +93,7 @@ pub(crate) async fn measure_idle() -> Result<()> {
 
 impl Fleet {
     /// Everything but the agents' start.
-    async fn prepare(name: &str, clusters: usize) -> Result<Self> {
+    async fn prepare(name: &str, clusters: usize, joining: usize) -> Result<Self> {
         let hub = Hub::start().await?;
         let admin = Admin::start(hub.client().await?);
         let bare = Usage::now(&hub)?;
@@ -86,7 +103,7 @@ impl Fleet {
         }
         let grown = Usage::now(&hub)?.own_memory_since(&bare);
         print(&format!("{name}: memory per cluster in memory, before its agent starts"), per(grown, clusters), "kB");
-        Ok(Self { name: name.into(), context: Context::new(), agents, admin, hub })
+        Ok(Self { name: name.into(), joining, context: Context::new(), agents, admin, hub })
     }
 
     /// Starts all agents, some at a time, and waits until each cluster is available.
@@ -94,20 +111,23 @@ impl Fleet {
         let start = self.hub.audit()?.position()?;
         let started = Instant::now();
         let mut took = self.join_all().await?;
-        let (total, name, count) = (started.elapsed(), &self.name, self.agents.len());
+        let (total, name, count, joining) = (started.elapsed(), &self.name, self.agents.len(), self.joining);
         took.sort();
         let each = total.as_secs_f64() / per_one(count);
-        print(&format!("{name}: until all are Available, {JOINING} joining at a time"), total.as_secs_f64(), "s");
+        print(&format!("{name}: until all are Available, {joining} joining at a time"), total.as_secs_f64(), "s");
         print(&format!("{name}: join, total / clusters"), each * 1000.0, "ms");
         print_percentiles(&format!("{name}: join, agent start to Available"), &took);
         before.print_cpu_since(&self.hub, &format!("{name}, joining"))?;
+        // What follows the last cluster's availability is part of its join.
+        tokio::time::sleep(DIGESTION).await;
         let writes = Writes::of(&self.hub.audit()?.since(start)?);
         writes.print_each(&format!("{name}: hub writes per join"), count);
+        writes.print_kinds_each(&format!("{name}: hub writes per join"), count);
         Ok(())
     }
 
     async fn join_all(&self) -> Result<Vec<Duration>> {
-        let turns = Arc::new(Semaphore::new(JOINING));
+        let turns = Arc::new(Semaphore::new(self.joining));
         let joins = self.agents.iter().map(|agent| async {
             let _turn = turns.acquire().await?;
             let available = self.admin.available(agent.name());

@@ -46,6 +46,14 @@ impl Usage {
         }
     }
 
+    /// The servers only, where this process plays the agents.
+    pub(super) fn print_server_cpu_since(&self, hub: &Hub, figure: &str) -> Result<()> {
+        let (before, now) = (&self.cpu, Cpu::now(hub)?);
+        print(&format!("{figure}: CPU of ocm hub"), (now.hub - before.hub).as_secs_f64(), "s");
+        print(&format!("{figure}: CPU of kube-apiserver"), (now.api_server - before.api_server).as_secs_f64(), "s");
+        Ok(())
+    }
+
     pub(super) fn print_cpu_since(&self, hub: &Hub, figure: &str) -> Result<()> {
         let (before, now) = (&self.cpu, Cpu::now(hub)?);
         print(&format!("{figure}: CPU of ocm hub"), (now.hub - before.hub).as_secs_f64(), "s");

@@ -16,7 +16,8 @@ pub(super) struct Writes {
     /// By who, verb and resource.
     kinds: BTreeMap<String, usize>,
     leases: usize,
-    refused: usize,
+    /// By who, verb, resource and answer.
+    refused: BTreeMap<String, usize>,
 }
 
 impl Writes {
@@ -28,14 +29,15 @@ impl Writes {
     }
 
     fn count(&mut self, write: &Write) {
+        let who = who(&write.user);
+        let kind = format!("{} of {} by the {who}", write.verb, write.resource);
         if !write.is_done() {
-            self.refused += 1;
+            *self.refused.entry(format!("{kind}, {}", write.code)).or_default() += 1;
         } else if write.is_lease_update() {
             self.leases += 1;
         } else {
-            let who = who(&write.user);
             *self.by.entry(who).or_default() += 1;
-            *self.kinds.entry(format!("{} of {} by the {who}", write.verb, write.resource)).or_default() += 1;
+            *self.kinds.entry(kind).or_default() += 1;
         }
     }
 
@@ -54,7 +56,18 @@ impl Writes {
         for (who, writes) in &self.by {
             print(&format!("{figure}, by the {who}"), per_one(*writes) / per_one(count), "writes");
         }
-        print(&format!("{figure}, refused"), per_one(self.refused) / per_one(count), "requests");
+        let refused = self.refused.values().sum();
+        print(&format!("{figure}, refused"), per_one(refused) / per_one(count), "requests");
+    }
+
+    /// Every kind of write, and every kind that was refused, divided by the clusters.
+    pub(super) fn print_kinds_each(&self, figure: &str, count: usize) {
+        for (kind, writes) in &self.kinds {
+            print(&format!("{figure}, {kind}"), per_one(*writes) / per_one(count), "writes");
+        }
+        for (kind, requests) in &self.refused {
+            print(&format!("{figure}, refused, {kind}"), per_one(*requests) / per_one(count), "requests");
+        }
     }
 
     /// Names every kind of write that is not an update of a lease.
@@ -96,7 +109,8 @@ mod tests {
         writes.count(&write("patch", agent, "managedclusters", 200));
         writes.count(&write("create", agent, "managedclusters", 409));
         writes.count(&write("create", "admin", "leases", 201));
-        assert_eq!((writes.leases(), writes.others(), writes.refused), (1, 2, 1));
+        assert_eq!((writes.leases(), writes.others()), (1, 2));
+        assert_eq!(writes.refused, [("create of managedclusters by the agents, 409".into(), 1)].into());
         assert_eq!(writes.by, [("administrator", 1), ("agents", 1)].into());
     }
 }
