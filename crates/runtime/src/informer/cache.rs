@@ -13,7 +13,7 @@ use kube::runtime::watcher::Event;
 use tokio::sync::watch as signal;
 
 use super::{
-    Change, ObjectKey, Watchable, continuity::Evidence, delivery::Delivery, follow::Read, packed::Packed, state::State,
+    Change, ObjectKey, Watchable, continuity::Evidence, delivery::Delivery, packed::Packed, raw::Read, state::State,
 };
 use crate::metrics::WatchState;
 

@@ -1,12 +1,9 @@
 //! Keeps a cache up to date by a list and a watch, over failures, servers that send nothing, and gaps in the watch.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
-use kube::{
-    core::error_boundary::InvalidObject,
-    runtime::watcher::{self, Event},
-};
+use futures::{StreamExt as _, stream::BoxStream};
+use kube::runtime::watcher::{self, Event};
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::sleep;
 use tracing::{debug, warn};
@@ -14,12 +11,15 @@ use tracing::{debug, warn};
 use super::{
     Cache, Watchable,
     continuity::{ContinuityCheck, Relists},
+    raw::{RawObject, Read},
     retry::{Failure, Retry, is_refused},
 };
 use crate::{context::Context, error::chain, health::Awaiting};
 
-/// An object as read, or why it could not be.
-pub(super) type Read<K> = Result<K, Box<InvalidObject>>;
+/// Begins a watch, with a list.
+pub(super) type Watch<const METADATA: bool> = Box<dyn Fn() -> Events<METADATA> + Send + Sync>;
+/// The events of one watch.
+type Events<const METADATA: bool> = BoxStream<'static, watcher::Result<Event<RawObject<METADATA>>>>;
 
 /// Whether a process works without a kind.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct WatchedKind {
     pub(super) need: Need,
 }
 
-pub(super) fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B> {
+fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B> {
     match event {
         Event::Apply(object) => Event::Apply(map(object)),
         Event::Delete(object) => Event::Delete(map(object)),
@@ -49,22 +49,21 @@ pub(super) fn map_event<A, B>(event: Event<A>, map: impl Fn(A) -> B) -> Event<B>
 /// Keeps a cache up to date. `watch` begins with a list, continues from there, and resumes at once after the server has
 /// ended a request in good order. After any failure a new one begins with a list; [`super::continuity`] has the reason,
 /// and [`super::retry`] the delay.
-pub(super) fn follow<K, S>(
+pub(super) fn follow<const METADATA: bool, K: Watchable>(
     context: &Context,
     continuity: &ContinuityCheck,
-    watch: impl Fn() -> S + Send + 'static,
+    watch: Watch<METADATA>,
+    read: fn(RawObject<METADATA>) -> Read<K>,
     cache: Cache<K>,
     kind: WatchedKind,
-) where
-    K: Watchable,
-    S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send + 'static,
-{
+) {
     context.metrics().watch_state(&kind.plural, cache.state());
-    context.spawn(Follower::new(context, continuity, cache, kind).follow_all(watch));
+    context.spawn(Follower::new(context, continuity, read, cache, kind).follow_all(watch));
 }
 
 /// Takes the events of one watch after another into a cache.
-struct Follower<K> {
+struct Follower<const METADATA: bool, K> {
+    read: fn(RawObject<METADATA>) -> Read<K>,
     cache: Cache<K>,
     plural: String,
     need: Need,
@@ -76,8 +75,14 @@ struct Follower<K> {
     ready: Option<Awaiting>,
 }
 
-impl<K: Watchable> Follower<K> {
-    fn new(context: &Context, continuity: &ContinuityCheck, cache: Cache<K>, kind: WatchedKind) -> Self {
+impl<const METADATA: bool, K: Watchable> Follower<METADATA, K> {
+    fn new(
+        context: &Context,
+        continuity: &ContinuityCheck,
+        read: fn(RawObject<METADATA>) -> Read<K>,
+        cache: Cache<K>,
+        kind: WatchedKind,
+    ) -> Self {
         let WatchedKind { plural, need } = kind;
         let awaiting = || context.health().awaiting(format!("watch of {plural}"));
         Self {
@@ -87,27 +92,21 @@ impl<K: Watchable> Follower<K> {
             relists: continuity.relists(),
             continuity: continuity.clone(),
             retry: Retry::default(),
+            read,
             cache,
             plural,
         }
     }
 
-    async fn follow_all<S>(mut self, watch: impl Fn() -> S)
-    where
-        S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send,
-    {
+    async fn follow_all(mut self, watch: Watch<METADATA>) {
         loop {
-            // In a box of its own: an argument takes its space in a future twice, and a watch is large.
-            let delay = self.follow_one(Box::pin(watch())).await;
+            let delay = self.follow_one(watch()).await;
             sleep(delay).await;
         }
     }
 
     /// Follows one watch until it ends. Returns how long to wait before the next one.
-    async fn follow_one<S>(&mut self, mut events: Pin<Box<S>>) -> Duration
-    where
-        S: Stream<Item = watcher::Result<Event<Read<K>>>> + Send,
-    {
+    async fn follow_one(&mut self, mut events: Events<METADATA>) -> Duration {
         if self.relists.take() {
             self.cache.relist();
         }
@@ -124,9 +123,9 @@ impl<K: Watchable> Follower<K> {
         }
     }
 
-    fn take(&mut self, event: Event<Read<K>>) -> impl Future<Output = ()> + Send {
+    fn take(&mut self, event: Event<RawObject<METADATA>>) -> impl Future<Output = ()> + Send + use<'_, METADATA, K> {
         let is_listed = matches!(event, Event::InitDone);
-        let taken = self.cache.take(event, &self.plural);
+        let taken = self.cache.take(map_event(event, self.read), &self.plural);
         let (retry, ready) = (&mut self.retry, &mut self.ready);
         async move {
             taken.await;
@@ -182,8 +181,9 @@ mod tests {
         let context = Context::new();
         let continuity = ContinuityCheck::new(context.clock().pauses());
         let kind = WatchedKind { plural: "configmaps".into(), need: Need::Required };
-        let follower = Follower::new(&context, &continuity, Cache::<ConfigMap>::default(), kind);
-        let size = size_of_val(&follower.follow_all(futures::stream::pending));
+        let read = RawObject::<false>::read::<ConfigMap>;
+        let follower = Follower::new(&context, &continuity, read, Cache::default(), kind);
+        let size = size_of_val(&follower.follow_all(Box::new(|| futures::stream::pending().boxed())));
         assert!(size < 2048, "{size} bytes: every agent has a dozen of them");
     }
 }

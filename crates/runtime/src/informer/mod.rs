@@ -15,6 +15,7 @@ mod delivery;
 mod follow;
 mod packed;
 mod probe;
+mod raw;
 mod retry;
 mod state;
 mod view;
@@ -26,12 +27,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures::TryStreamExt as _;
+use futures::StreamExt as _;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource,
     api::ObjectMeta,
-    core::{DeserializeGuard, PartialObjectMeta},
+    core::{ApiResource, PartialObjectMeta},
     runtime::watcher,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -39,8 +40,9 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use self::{cache::Cache, view::View};
 use self::{
     continuity::ContinuityCheck,
-    follow::{Need, Read, WatchedKind, follow, map_event},
+    follow::{Need, Watch, WatchedKind, follow},
     probe::Probe,
+    raw::{RawObject, Read},
 };
 use crate::context::Context;
 
@@ -187,14 +189,14 @@ impl Informers {
     /// The cache of a kind in all namespaces; started on the first call.
     #[must_use]
     pub fn all<K: Watchable>(&self, filter: WatchFilter) -> Cache<K> {
-        self.cache(None, filter, Need::Required, Api::all)
+        self.cache(None, filter, Need::Required)
     }
 
     /// Like [`Informers::all`], for a kind that need not be installed: readiness does not wait for it, and the log contains
     /// `hint`, which names what to install, while the API server does not serve it or forbids to watch it.
     #[must_use]
     pub fn optional<K: Watchable>(&self, filter: WatchFilter, hint: &'static str) -> Cache<K> {
-        self.cache(None, filter, Need::Optional { hint }, Api::all)
+        self.cache(None, filter, Need::Optional { hint })
     }
 
     /// The cache of a kind in one namespace; started on the first call.
@@ -203,53 +205,53 @@ impl Informers {
     where
         K: Watchable + Resource<Scope = NamespaceResourceScope>,
     {
-        self.cache(Some(namespace), filter, Need::Required, |client| Api::namespaced(client, namespace))
+        self.cache(Some(namespace), filter, Need::Required)
     }
 
     /// The cache of the metadata of a kind in all namespaces, for kinds whose contents nobody reads.
     #[must_use]
     pub fn metadata<K: Watchable>(&self, filter: WatchFilter) -> Cache<PartialObjectMeta<K>> {
         self.entry(None, filter, |cache, config| {
-            let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
-            let read: fn(PartialObjectMeta<K>) -> Read<PartialObjectMeta<K>> = |object| Ok(lean(object));
-            self.start(api, None, read, cache, config, Need::Required);
+            let read = |raw: RawObject<true>| raw.read().map(lean);
+            self.start(None, read, cache, config, Need::Required);
         })
     }
 
-    fn cache<K: Watchable>(
-        &self,
-        namespace: Option<&str>,
-        filter: WatchFilter,
-        need: Need,
-        api: impl FnOnce(Client) -> Api<DeserializeGuard<K>>,
-    ) -> Cache<K> {
+    fn cache<K: Watchable>(&self, namespace: Option<&str>, filter: WatchFilter, need: Need) -> Cache<K> {
         self.entry(namespace, filter, |cache, config| {
-            let read: fn(DeserializeGuard<K>) -> Read<K> = |guard| guard.0.map_err(Box::new);
-            self.start(api(self.client.clone()), namespace, read, cache, config, need);
+            self.start::<false, K>(namespace, RawObject::read, cache, config, need);
         })
     }
 
-    /// Starts the watch of a cache. `A` is what the API answers, `K` what is kept of it.
-    fn start<A, K>(
+    /// Starts the watch of a cache, which reads objects with `read`.
+    fn start<const METADATA: bool, K: Watchable>(
         &self,
-        api: Api<A>,
         namespace: Option<&str>,
-        read: fn(A) -> Read<K>,
+        read: fn(RawObject<METADATA>) -> Read<K>,
         cache: Cache<K>,
         config: watcher::Config,
         need: Need,
-    ) where
-        A: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-        K: Watchable,
-    {
+    ) {
         let probe = Probe::new(&self.client, namespace, &config, &cache, read);
         self.continuity.check_by(&self.context, probe);
-        let watch = move || {
-            let events = watcher::watcher(api.clone(), config.clone());
-            events.map_ok(move |event| map_event(event, read))
-        };
+        let watch = self.watch(namespace, &ApiResource::erase::<K>(&()), config);
         let kind = WatchedKind { plural: K::plural(&()).into_owned(), need };
-        follow(&self.context, &self.continuity, watch, cache, kind);
+        follow(&self.context, &self.continuity, watch, read, cache, kind);
+    }
+
+    /// What begins a watch. It does not depend on the kind, so that it is compiled once.
+    fn watch<const METADATA: bool>(
+        &self,
+        namespace: Option<&str>,
+        resource: &ApiResource,
+        config: watcher::Config,
+    ) -> Watch<METADATA> {
+        let client = self.client.clone();
+        let api: Api<RawObject<METADATA>> = match namespace {
+            None => Api::all_with(client, resource),
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        };
+        Box::new(move || watcher::watcher(api.clone(), config.clone()).boxed())
     }
 
     fn entry<K: Watchable>(

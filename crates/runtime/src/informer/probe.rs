@@ -1,39 +1,36 @@
 //! Asks an API server for the newest object that a cache holds.
 
-use std::fmt::Debug;
-
 use kube::{
-    Client, Resource,
+    Client,
     api::{ListParams, ObjectList},
     runtime::watcher,
 };
-use serde::de::DeserializeOwned;
 
 use super::{
     Cache, ObjectKey, Watchable,
     continuity::{Answer, Evidence, Found, Kind},
-    follow::Read,
     packed::Packed,
+    raw::{RawObject, Read},
 };
 use crate::error::{Error, Result, ResultExt as _};
 
-/// One kind of a server, as the continuity check asks for it. `A` is what the API answers, `K` what is kept of it.
-pub(super) struct Probe<A, K> {
+/// One kind of a server, as the continuity check asks for it.
+pub(super) struct Probe<const METADATA: bool, K> {
     client: Client,
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,
     cache: Cache<K>,
-    read: fn(A) -> Read<K>,
+    read: fn(RawObject<METADATA>) -> Read<K>,
 }
 
-impl<A: Resource, K: Watchable> Probe<A, K> {
+impl<const METADATA: bool, K: Watchable> Probe<METADATA, K> {
     pub(super) fn new(
         client: &Client,
         namespace: Option<&str>,
         config: &watcher::Config,
         cache: &Cache<K>,
-        read: fn(A) -> Read<K>,
+        read: fn(RawObject<METADATA>) -> Read<K>,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -56,10 +53,10 @@ impl<A: Resource, K: Watchable> Probe<A, K> {
         };
         let (request, params) =
             (kube::core::Request::new(path), ListParams { label_selector: self.labels.clone(), ..params });
-        if A::metadata_api() { request.list_metadata(&params) } else { request.list(&params) }
+        if METADATA { request.list_metadata(&params) } else { request.list(&params) }
     }
 
-    fn found(&self, item: Option<A>) -> Result<Found> {
+    fn found(&self, item: Option<RawObject<METADATA>>) -> Result<Found> {
         Ok(match item.map(self.read) {
             None => Found::Absent,
             Some(Err(_)) => Found::Unreadable,
@@ -73,11 +70,7 @@ impl<A: Resource, K: Watchable> Probe<A, K> {
     }
 }
 
-impl<A, K> Kind for Probe<A, K>
-where
-    A: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    K: Watchable,
-{
+impl<const METADATA: bool, K: Watchable> Kind for Probe<METADATA, K> {
     fn newest(&self) -> u64 {
         self.cache.newest()
     }
@@ -97,7 +90,7 @@ where
     async fn ask(&self, object: Option<&ObjectKey>) -> Result<Option<Answer>> {
         let noun = || object.map_or_else(|| K::plural(&()).into_owned(), |key| format!("{} {key}", K::kind(&())));
         let request = self.request(object).map_err(kube::Error::BuildRequest).while_trying_to("list", noun)?;
-        let list: ObjectList<A> = self.client.request(request).await.while_trying_to("list", noun)?;
+        let list: ObjectList<RawObject<METADATA>> = self.client.request(request).await.while_trying_to("list", noun)?;
         let version = list.metadata.resource_version.and_then(|version| version.parse().ok());
         let Some(version) = version else { return Ok(None) };
         Ok(Some(Answer { version, found: self.found(list.items.into_iter().next())? }))

@@ -11,9 +11,9 @@ use tracing::{error, warn};
 use super::{
     ObjectKey, Watchable,
     delivery::{Notice, Subscriber},
-    follow::Read,
     key_of_meta,
     packed::{Packed, version},
+    raw::Read,
 };
 
 type Objects<K> = BTreeMap<ObjectKey, Packed<K>>;

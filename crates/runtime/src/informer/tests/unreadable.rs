@@ -2,10 +2,9 @@
 
 use super::*;
 
-fn unreadable(name: &str, uid: &str) -> super::super::follow::Read<ConfigMap> {
+fn unreadable(name: &str, uid: &str) -> Read<ConfigMap> {
     let object = serde_json::json!({"metadata": {"namespace": "ns", "name": name, "uid": uid}, "data": 1});
-    let guard: DeserializeGuard<ConfigMap> = serde_json::from_value(object).unwrap();
-    guard.0.map_err(Box::new)
+    serde_json::from_value::<RawObject<false>>(object).unwrap().read()
 }
 
 fn readable(name: &str, uid: &str) -> ConfigMap {
