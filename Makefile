@@ -19,7 +19,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/$(HOST)/release
 # Megabytes that a first release build needs, measured.
 RELEASE_SPACE := 1500
-STATIC_FLAGS := -C target-feature=+crt-static
+# Relocations are packed: a static binary that can be loaded anywhere has some 30,000. Linkers that cannot do so ignore it.
+STATIC_FLAGS := -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs
 IMAGES := $(TARGET)/images
 REGISTRY ?= ghcr.io/ocm-rs
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
