@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn docker_finds_the_same_image() {
+    fn docker_reads_the_same_image() {
         let files = files(&packed(&image()));
         let docker = json_of(&files["manifest.json"]);
         assert_eq!(docker[0]["RepoTags"], json!(["example.com/tool:1"]));

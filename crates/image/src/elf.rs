@@ -95,7 +95,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_static_program_tells_its_machine() {
+    fn a_static_program_names_its_architecture() {
         assert_eq!(static_program(&program(62, 1)), Ok(Architecture::Amd64));
         assert_eq!(static_program(&program(183, 1)), Ok(Architecture::Arm64));
     }
@@ -106,7 +106,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_program_or_cut_off_is_refused() {
+    fn a_file_that_is_no_program_or_truncated_is_refused() {
         for bytes in [b"#!/bin/sh".to_vec(), Vec::new(), program(62, 1)[..60].to_vec(), program(62, 1)[..100].to_vec()]
         {
             let found = static_program(&bytes);

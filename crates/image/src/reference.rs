@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_an_example() {
+    fn an_invalid_name_is_refused_with_an_example() {
         for name in ["", "Upper", "a//b", "a:", "a:b:c", "-a", "a:-b", "a@sha256:00", "ghcr.io/", "a b"] {
             let error = Reference::parse(name).unwrap_err().to_string();
             assert!(error.contains("ghcr.io/ocm-rs/ocm"), "{name}: {error}");

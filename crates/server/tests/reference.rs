@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, process::Command};
 
 #[test]
-fn the_page_about_flags_is_what_the_program_takes() -> anyhow::Result<()> {
+fn the_page_about_flags_equals_the_flags_of_the_program() -> anyhow::Result<()> {
     let page = String::from_utf8(Command::new(env!("CARGO_BIN_EXE_ocm")).arg("flags").output()?.stdout)?;
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/flags.md");
     if std::env::var_os("BLESS").is_some() {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_run_left_is_removed() {
+    fn the_folder_of_an_ended_process_is_removed() {
         let root = TempDir::new("sweep").unwrap();
         let run = dead_run(root.path(), "17");
         remove_dead_runs(root.path());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_living_run_is_left_alone() {
+    fn the_folder_of_a_running_process_is_kept() {
         let root = TempDir::new("sweep").unwrap();
         let run = dead_run(root.path(), "17");
         let lock = lock_file(&run.join(LOCK)).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_when_it_is_dropped() {
+    fn a_folder_is_removed_when_it_is_dropped() {
         let dir = TempDir::new("dropped").unwrap();
         let path = dir.path().to_owned();
         fs::write(path.join("file"), "x").unwrap();

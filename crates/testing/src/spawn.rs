@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_whose_parent_is_gone_does_not_go_on() {
+    fn a_child_whose_parent_has_ended_does_not_start() {
         assert!(guarded(std::process::id()));
         assert!(!guarded(1));
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn giving_up_names_what_was_awaited_and_what_was_seen_last() {
+    async fn a_timeout_names_the_condition_and_the_last_state() {
         let probe = || async { Ok::<_, anyhow::Error>(Seen::<()>::NotYet("phase Pending".into())) };
         let error = eventually_within(Duration::ZERO, "the pod runs", probe).await.unwrap_err().to_string();
         assert!(error.contains("the pod runs") && error.contains("phase Pending"), "{error}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_look_that_never_ends_is_cut_off() {
+    async fn a_probe_that_never_returns_is_cancelled() {
         let error = eventually_within(Duration::ZERO, "it ends", std::future::pending::<bool>).await.unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
     }

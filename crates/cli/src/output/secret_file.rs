@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everyone_may_read_is_replaced_and_who_has_it_open_reads_nothing_new() {
+    fn a_file_that_everyone_may_read_is_replaced_and_processes_that_have_it_open_read_nothing_new() {
         let folder = TempDir::new("secret").unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "old").unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_to_and_stays() {
+    fn a_device_is_written_to_and_not_replaced() {
         write(Path::new("/dev/null"), "secret").unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     }

@@ -82,7 +82,7 @@ async fn two_agents_for_one_cluster_are_refused_until_the_user_names_one() -> Re
 }
 
 #[tokio::test]
-async fn without_a_request_the_command_fails_and_does_not_say_that_the_cluster_joined() -> Result<()> {
+async fn without_a_request_the_command_fails_and_does_not_report_that_the_cluster_joined() -> Result<()> {
     let (hub, cluster) = (hub().await?, unique("no-request"));
     register(&bootstrap_client(hub).await?, &cluster).await?;
     let ended = run(hub, &["accept", "--clusters", &cluster])?;
@@ -162,7 +162,7 @@ async fn a_reserved_name_is_refused_before_anything_is_approved() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_it_would_do_and_changes_nothing() -> Result<()> {
+async fn a_dry_run_prints_what_it_would_do_and_changes_nothing() -> Result<()> {
     let (hub, cluster) = (hub().await?, unique("dry"));
     let agent = bootstrap_client(hub).await?;
     register(&agent, &cluster).await?;

@@ -66,7 +66,7 @@ fn is_patch_of(asked: &Asked, resource: &str) -> bool {
 }
 
 #[tokio::test]
-async fn waiting_goes_on_while_the_hub_cannot_answer() -> Result<()> {
+async fn waiting_continues_while_the_hub_does_not_respond() -> Result<()> {
     let world = world().await?;
     let (cluster, csr) = world.registered().await?;
     let is_discovery = |asked: &Asked| asked.path == "/apis/cluster.open-cluster-management.io/v1";
@@ -87,7 +87,7 @@ async fn waiting_goes_on_while_the_hub_cannot_answer() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_will_not_get_better_ends_the_wait_at_once() -> Result<()> {
+async fn a_failure_that_waiting_cannot_resolve_ends_the_wait_at_once() -> Result<()> {
     let world = world().await?;
     let (cluster, _) = world.registered().await?;
     world.server.inject(Fault::new(Injection::answer(403, "Forbidden")).when(is_read_of_clusters));

@@ -92,7 +92,7 @@ async fn enabling_again_sets_what_is_named_and_keeps_the_rest() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_addon_that_is_being_deleted_is_to_be_gone_first() -> Result<()> {
+async fn an_addon_that_is_being_deleted_cannot_be_enabled() -> Result<()> {
     let hub = hub().await?;
     let (cluster, name) = (cluster(hub).await?, management(hub, json!({})).await?);
     let enable = || run(hub, &["addon", "enable", "--names", &name, "--clusters", &cluster]);
@@ -210,7 +210,7 @@ async fn a_cluster_without_a_namespace_is_to_be_accepted_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn placements_have_the_last_word_and_the_command_says_so() -> Result<()> {
+async fn placements_override_the_command_and_a_warning_names_them() -> Result<()> {
     let hub = hub().await?;
     let strategy = json!({ "type": "Placements", "placements": [{ "namespace": "default", "name": "p" }] });
     let (cluster, name) = (cluster(hub).await?, management(hub, json!({ "installStrategy": strategy })).await?);

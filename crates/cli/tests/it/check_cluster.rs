@@ -95,7 +95,7 @@ async fn a_cluster_that_can_join_passes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_that_is_reserved_or_taken_is_refused_with_who_has_it() -> Result<()> {
+async fn a_name_that_is_reserved_or_taken_is_refused_with_its_owner() -> Result<()> {
     let (world, name) = (World::new().await?, unique("taken"));
     let reserved = world.check(&["--cluster-name", "open-cluster-management"]).await;
     assert_finds(&reserved, HUB, "cluster-name", "failed", &["belongs to Kubernetes", "--cluster-name"]);
@@ -120,7 +120,7 @@ async fn a_name_that_is_reserved_or_taken_is_refused_with_who_has_it() -> Result
 }
 
 #[tokio::test]
-async fn a_token_that_has_expired_is_said_to_have_expired() -> Result<()> {
+async fn an_expired_token_is_reported_as_expired() -> Result<()> {
     let world = World::new().await?;
     // Its claim `exp` is 2026-01-01T00:00:00Z.
     world.edit(|kubeconfig| kubeconfig["users"][0]["user"]["token"] = json!("e30.eyJleHAiOjE3NjcyMjU2MDB9.c2ln"))?;
@@ -153,7 +153,7 @@ async fn an_unknown_authority_and_a_server_that_does_not_answer_end_the_checks_o
 }
 
 #[tokio::test]
-async fn a_user_without_the_rights_to_bootstrap_is_told_which() -> Result<()> {
+async fn the_missing_rights_of_a_user_that_bootstraps_are_named() -> Result<()> {
     let world = World::new().await?;
     write_kubeconfig(&world.hub.kubeconfig_for_user(&unique("nobody"), &[])?, world.file())?;
     let ended = world.check(&["--cluster-name", "any"]).await;
@@ -194,7 +194,7 @@ async fn server_of_the_past() -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_cannot_be_used_is_the_first_finding() -> Result<()> {
+async fn a_kubeconfig_that_cannot_be_used_is_the_first_failure() -> Result<()> {
     let world = World::new().await?;
     let ended = check(world.hub.admin_kubeconfig(), Path::new("/nonexistent/bootstrap"), &[]).await;
     assert_finds(&ended, HUB, "kubeconfig", "failed", &["/nonexistent/bootstrap"]);

@@ -20,7 +20,7 @@ fn clusteradm(args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_missing_kubeconfig_is_named_with_a_way_out() -> Result<()> {
+fn a_missing_kubeconfig_is_named_with_a_hint() -> Result<()> {
     let folder = TempDir::new("clusteradm")?;
     let mut command = clusteradm(&["get", "clusters"]);
     command.env("HOME", folder.path());
@@ -115,7 +115,7 @@ async fn the_proxy_of_the_environment_is_used_and_an_exec_plugin_that_fails_is_n
 }
 
 #[tokio::test]
-async fn a_missing_right_and_a_token_that_is_not_valid_are_named_with_a_way_out() -> Result<()> {
+async fn a_missing_right_and_a_token_that_is_not_valid_are_named_with_a_hint() -> Result<()> {
     let (hub, folder) = (crate::hub::hub().await?, TempDir::new("clusteradm")?);
     let file = folder.path().join("config");
     hub.write_login("open-cluster-management", "agent-registration-bootstrap", &file).await?;

@@ -77,7 +77,7 @@ async fn the_bootstrap_token_is_shown_if_it_exists() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_dry_run_asks_for_no_token() -> Result<()> {
+async fn a_dry_run_requests_no_token() -> Result<()> {
     let ended = run(hub().await?, &["get", "token", "--dry-run"])?;
     assert!(ended.success && ended.stdout.is_empty(), "{ended:?}");
     assert!(ended.stderr.contains("would ask for a token"), "{ended:?}");

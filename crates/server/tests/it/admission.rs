@@ -165,7 +165,7 @@ async fn an_api_server_asks_about_clusters_and_bindings_and_refuses_changes_whil
     clusters_are_completed_and_accepted_by_those_who_may(&stage).await?;
     times_of_taints_are_the_hubs(&stage).await?;
     sets_are_joined_and_bound_by_those_who_may(&stage).await?;
-    what_no_cluster_can_be_is_refused(&stage).await?;
+    an_invalid_cluster_name_is_refused(&stage).await?;
     nothing_is_changed_without_an_answer(&mut stage).await
 }
 
@@ -217,7 +217,7 @@ async fn sets_are_joined_and_bound_by_those_who_may(stage: &Stage) -> Result<()>
     Ok(())
 }
 
-async fn what_no_cluster_can_be_is_refused(stage: &Stage) -> Result<()> {
+async fn an_invalid_cluster_name_is_refused(stage: &Stage) -> Result<()> {
     let odd = json!({"leaseDurationSeconds": -1, "managedClusterClientConfigs": [{"url": "http://a"}]});
     assert_refused(
         stage.create(EDITOR, &cluster("kube-system", &odd)).await,

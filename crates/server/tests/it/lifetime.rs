@@ -65,7 +65,7 @@ async fn hub_and_agent_reload_the_renewed_tokens_of_their_kubeconfigs_and_refuse
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_asked_twice_to_end_waits_for_nothing() -> Result<()> {
+async fn a_process_that_gets_a_second_signal_exits_at_once() -> Result<()> {
     let (world, dir) = (world().await?, TempDir::new("impatient")?);
     let server = FaultyServer::start(world.hub_plane).await?;
     let kubeconfig = world.hub_plane.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_signs_are_taken_out() {
+    fn percent_encoding_is_decoded() {
         assert_eq!(decode("a%3Db%2Cc"), "a=b,c");
         assert_eq!(decode("100%"), "100%");
         assert_eq!(decode("%zz%C3%A4"), "%zzä");

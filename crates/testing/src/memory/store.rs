@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_told_until_it_is_forgotten() {
+    fn events_are_sent_as_long_as_they_are_in_the_log() {
         let mut state = State::default();
         for _ in 0..LOG_LENGTH {
             state.put(key("a"), json!({"metadata": {}}));

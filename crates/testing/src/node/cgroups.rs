@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_or_not_there_is_not_switched_on() {
+    fn only_missing_controllers_are_enabled() {
         let root = root("cpu memory pids", "cpu memory pids\n");
         create_in(root.path(), GROUP).unwrap();
         assert_eq!(on(&root), "cpu memory pids\n");

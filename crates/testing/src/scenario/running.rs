@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_ends_is_named_with_its_last_words() {
+    async fn a_process_that_ends_is_named_with_the_end_of_its_log() {
         let folder = TempDir::new("running").unwrap();
         let running = Running::default();
         running.add(sh(&folder, "lasting", "exec sleep 600"));

@@ -1,7 +1,7 @@
 use ocm_testing::{Assets, ControlPlane, TempDir};
 
 #[test]
-fn a_missing_binary_is_named_with_the_places_looked_at_and_the_remedy() {
+fn a_missing_binary_is_named_with_the_searched_folders_and_the_remedy() {
     let empty = TempDir::new("assets").unwrap();
     let other = empty.path().join("other");
     let assets = Assets::in_folders([empty.path(), &other]);

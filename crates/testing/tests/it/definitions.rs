@@ -15,7 +15,7 @@ const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../api/tests/it/fixtures");
 
 #[tokio::test]
-async fn every_definition_is_accepted_and_gives_back_what_is_stored_under_it() -> Result<()> {
+async fn every_definition_is_accepted_and_returns_objects_as_they_were_stored() -> Result<()> {
     // A plane of its own: no webhook converts add-ons here, which would break the garbage collector of a shared one.
     let plane = ControlPlane::builder().name("definitions").start().await?;
     let definitions: Vec<Value> = documents(DEFINITIONS)?;

@@ -17,7 +17,7 @@ fn config_map(name: &str, owner: Option<OwnerReference>) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn a_dependent_goes_when_its_owner_is_deleted() -> Result<()> {
+async fn a_dependent_is_deleted_with_its_owner() -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(fixture::hub().client().await?, "default");
     let (owner, dependent) = (unique("owner"), unique("dependent"));
     let created = maps.create(&PostParams::default(), &config_map(&owner, None)).await?;

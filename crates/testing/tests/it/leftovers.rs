@@ -61,7 +61,7 @@ async fn no_process_is_left_when_the_parent_is_killed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_folder_of_a_killed_run_goes_with_the_next_run() -> Result<()> {
+async fn the_folder_of_a_killed_process_is_removed_by_the_next_one() -> Result<()> {
     let killed = helper("wait").await?;
     killed.process.signal(Signal::KILL)?;
     killed.process.wait().await?;

@@ -19,7 +19,7 @@ async fn a_log_line_is_waited_for_and_returned() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_without_the_line_is_an_error_with_its_last_words() -> Result<()> {
+async fn a_process_that_ends_without_the_line_is_an_error_with_the_end_of_its_log() -> Result<()> {
     let dir = TempDir::new("process")?;
     let process = shell(&dir, "echo 'no such option' >&2; exit 2").start()?;
     let error = process.wait_for_log("listening").await.unwrap_err().to_string();
@@ -28,7 +28,7 @@ async fn a_process_that_ends_without_the_line_is_an_error_with_its_last_words() 
 }
 
 #[tokio::test]
-async fn a_process_can_end_politely() -> Result<()> {
+async fn a_process_can_be_terminated_with_sigterm() -> Result<()> {
     let dir = TempDir::new("process")?;
     let process = shell(&dir, "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done").start()?;
     process.wait_for_log("ready").await?;
@@ -40,7 +40,7 @@ async fn a_process_can_end_politely() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_second_process_with_the_same_log_is_not_taken_for_the_first() -> Result<()> {
+async fn waiting_for_a_line_ignores_an_earlier_process_with_the_same_log() -> Result<()> {
     let dir = TempDir::new("process")?;
     shell(&dir, "echo first").start()?.wait().await?;
     let second = shell(&dir, "echo second").start()?;

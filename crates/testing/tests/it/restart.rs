@@ -42,7 +42,7 @@ async fn objects_and_clients_survive_restarts_of_every_part() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_part_is_neither_stopped_nor_started_twice() -> Result<()> {
+async fn a_part_cannot_be_stopped_or_started_twice() -> Result<()> {
     let plane = ControlPlane::builder().name("twice").start().await?;
     let error = plane.start_part(Part::ControllerManager).unwrap_err().to_string();
     assert!(error.contains("stop it first"), "{error}");

@@ -35,7 +35,7 @@ async fn kubectl_reaches_it_and_shows_its_errors() -> Result<()> {
 }
 
 #[tokio::test]
-async fn documents_that_use_a_definition_apply_right_after_it() -> Result<()> {
+async fn documents_that_use_a_definition_can_be_applied_together_with_it() -> Result<()> {
     let hub = fixture::hub();
     hub.apply_yaml(include_str!("widgets.yaml")).await?;
     let name = unique("widget");
@@ -68,7 +68,7 @@ async fn a_write_is_in_the_audit_log_before_its_answer_and_a_read_is_not() -> Re
 }
 
 #[tokio::test]
-async fn a_failed_start_shows_the_last_words_of_the_part_and_keeps_the_logs() {
+async fn a_failed_start_shows_the_end_of_the_log_and_keeps_the_logs() {
     let builder = ControlPlane::builder().name("broken");
     let started = builder.flag(Part::ApiServer, "no-such-flag", "1").start().await;
     let error = format!("{:#}", started.unwrap_err());

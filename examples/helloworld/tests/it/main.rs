@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::world::{ADDONS, World};
 
 #[tokio::test]
-async fn config_maps_of_the_hub_appear_on_the_managed_cluster_follow_and_go_and_nothing_stays() -> Result<()> {
+async fn config_maps_of_the_hub_are_copied_to_the_managed_cluster_updated_and_deleted_and_nothing_is_left() -> Result<()>
+{
     let world = World::start().await?;
     let manager = world.start_manager().await?;
     world.enable().await?;

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_without_an_approved_request_is_not_said_to_have_joined() {
+    fn a_cluster_without_an_approved_request_is_not_reported_as_joined() {
         let text = no_request("c1").to_string();
         assert!(text.starts_with("error: no csr is approved yet for cluster c1\nhint: "), "{text}");
         assert!(!text.contains("joined"), "{text}");

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_name_is_refused_with_the_reason_and_a_way_out() {
+    fn a_reserved_name_is_refused_with_the_reason_and_a_hint() {
         let text = refusal("work").unwrap().to_string();
         for word in ["cluster work cannot be accepted", "ClusterRole", "--spoke-cluster-name"] {
             assert!(text.contains(word), "{word} is missing in:\n{text}");

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn a_kubeconfig_that_cannot_be_used_is_named() {
         for (text, problem) in [
             ("", "holds no object"),
             ("a: [", "no YAML"),

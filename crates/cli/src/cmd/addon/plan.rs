@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_flags_name_is_set() {
+    fn settings_that_flags_name_are_set() {
         let settings = Settings {
             namespace: Some("new".into()),
             annotations: pair("a", "1"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_flags_do_not_name_stays() {
+    fn settings_that_flags_do_not_name_are_kept() {
         assert_eq!(desired(&Settings::default(), "c1", "hello", Some(&existing())), existing());
     }
 }

@@ -8,7 +8,7 @@ use super::agent::MortalAgent;
 use crate::world::{World, world};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_at_any_write_of_an_addons_beginning_gives_it_its_identity() -> anyhow::Result<()> {
+async fn an_agent_killed_at_any_write_while_an_addon_starts_gives_it_its_identity() -> anyhow::Result<()> {
     let world = world().await?;
     let agent = MortalAgent::new(&world).await?;
     agent.mortal.live(usize::MAX / 2, world.admit(&agent.cluster)).await?;
@@ -25,7 +25,8 @@ async fn an_agent_killed_at_any_write_of_an_addons_beginning_gives_it_its_identi
 /// An agent does not notice what happens to an add-on while it is down: so it is killed only after it has started the add-on's
 /// controllers.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_at_any_write_while_an_addon_moves_or_goes_leaves_no_secret_behind() -> anyhow::Result<()> {
+async fn an_agent_killed_at_any_write_while_an_addon_moves_or_is_deleted_leaves_no_secret_behind() -> anyhow::Result<()>
+{
     let world = world().await?;
     let agent = MortalAgent::new(&world).await?;
     let cluster = &agent.cluster;

@@ -66,7 +66,7 @@ async fn an_agent_killed_at_any_write_of_its_join_joins_when_it_is_started_again
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_at_any_write_of_a_works_life_finishes_it() -> anyhow::Result<()> {
+async fn an_agent_killed_at_any_write_of_a_work_from_creation_to_deletion_finishes() -> anyhow::Result<()> {
     let world = world().await?;
     let agent = MortalAgent::new(&world).await?;
     agent.mortal.live(usize::MAX / 2, world.admit(&agent.cluster)).await?;

@@ -41,7 +41,7 @@ impl MortalHub {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_killed_at_any_write_of_a_clusters_life_finishes_it() -> anyhow::Result<()> {
+async fn a_hub_killed_at_any_write_of_a_cluster_from_creation_to_deletion_finishes() -> anyhow::Result<()> {
     let MortalHub { mortal, world, .. } = &MortalHub::new().await?;
     for nth in 1.. {
         let came_to_it = mortal.live(nth, life_of_a_cluster(world)).await?;

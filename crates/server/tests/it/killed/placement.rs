@@ -4,7 +4,7 @@ use super::hub::MortalHub;
 use crate::fleet::Fleet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_killed_at_any_write_of_a_placements_life_finishes_it() -> anyhow::Result<()> {
+async fn a_hub_killed_at_any_write_of_a_placement_from_creation_to_deletion_finishes() -> anyhow::Result<()> {
     let hub = MortalHub::new().await?;
     let fleet = Fleet::new(&hub.world).await?;
     hub.reach(fleet.is_known()).await?;

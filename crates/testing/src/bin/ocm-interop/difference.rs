@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_compared_by_their_type_and_without_their_words() {
+    fn conditions_are_compared_by_their_type_and_without_their_messages() {
         let a = json!([{"type": "A", "status": "True", "message": "good"}, {"type": "B", "status": "True"}]);
         let b = json!([{"type": "B", "status": "False"}, {"type": "A", "status": "True", "message": "well"}]);
         assert_eq!(places(json!({"conditions": a}), json!({"conditions": b})), ["hub: X y .conditions.B.status"]);
     }
 
     #[test]
-    fn what_has_a_name_is_compared_by_it_and_what_has_none_by_its_place() {
+    fn items_with_a_name_are_compared_by_it_and_others_by_their_index() {
         let role = json!({"kind": "Role", "metadata": {"name": "a"}});
         let binding = json!({"kind": "RoleBinding", "metadata": {"name": "a"}, "roleRef": {"name": "a"}});
         let (a, b) = (json!({"manifests": [binding]}), json!({"manifests": [role, binding]}));

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_ours_is_told_by_the_stories_it_is_in() {
+    fn every_part_of_ours_is_identified_by_the_scenarios_it_is_in() {
         let [(_, [first, second]), (_, [third])] = Cast::ALL else { panic!("there are other stories") };
         assert_eq!(Cast::common(&[*first, *third]), Some("hub"));
         assert_eq!(Cast::common(&[*second]), Some("agent"));

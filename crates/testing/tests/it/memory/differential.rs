@@ -209,7 +209,7 @@ async fn claims_secrets_and_nodes_are_completed_in_the_same_way() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_watch_tells_the_same() -> Result<()> {
+async fn a_watch_sends_the_same_events() -> Result<()> {
     let base = "/api/v1/namespaces/default/configmaps";
     let name = unique("watched");
     let path = format!("{base}/{name}");
@@ -252,7 +252,7 @@ async fn discovered(client: &Client, kind: &Kind) -> Result<Vec<(String, String,
 }
 
 #[tokio::test]
-async fn every_kind_is_discovered_as_it_is_there() -> Result<()> {
+async fn every_kind_is_discovered_as_on_a_kube_apiserver() -> Result<()> {
     let (real, ours) = (real().await?, MemoryCluster::new().client("default"));
     for kind in Kind::ALL {
         assert_eq!(discovered(&ours, kind).await?, discovered(&real, kind).await?, "{kind:?}");

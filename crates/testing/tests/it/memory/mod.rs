@@ -84,7 +84,7 @@ async fn a_write_based_on_an_old_version_is_a_conflict() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namesake_is_not_taken_for_the_object() -> Result<()> {
+async fn another_object_of_the_same_name_is_not_taken_for_the_object() -> Result<()> {
     let api = maps(&MemoryCluster::new());
     let first = create(&api, "a").await?;
     api.delete("a", &DeleteParams::default()).await?;
@@ -116,7 +116,7 @@ async fn a_finalizer_holds_what_is_being_deleted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_watch_tells_what_happened_since_its_version() -> Result<()> {
+async fn a_watch_sends_the_events_after_its_version() -> Result<()> {
     let api = maps(&MemoryCluster::new());
     let first = create(&api, "a").await?.resource_version().unwrap_or_default();
     create(&api, "b").await?;
@@ -151,7 +151,7 @@ async fn a_watch_that_asks_for_bookmarks_ends_with_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_watch_from_too_long_ago_is_told_to_list_again() -> Result<()> {
+async fn a_watch_of_an_old_version_gets_the_error_that_it_is_too_old() -> Result<()> {
     let api = maps(&MemoryCluster::new());
     let version = create(&api, "a").await?.resource_version().unwrap_or_default();
     for round in 0..300 {
@@ -186,7 +186,7 @@ async fn a_selection_is_listed_and_watched() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_metadata_alone_is_answered_when_it_is_asked_for() -> Result<()> {
+async fn only_the_metadata_is_returned_on_request() -> Result<()> {
     let api = maps(&MemoryCluster::new());
     let created = create(&api, "a").await?;
     let metadata = api.get_metadata("a").await?;
@@ -213,7 +213,7 @@ async fn a_kind_that_is_not_served_is_not_found() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_namespace_is_needed_and_takes_everything_with_it() -> Result<()> {
+async fn objects_need_their_namespace_and_are_deleted_with_it() -> Result<()> {
     let cluster = MemoryCluster::new();
     let inside: Api<ConfigMap> = Api::namespaced(cluster.client("default"), "new");
     assert_eq!(code(inside.create(&PostParams::default(), &map("a", &[])).await)?, 404);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_told_from_a_missing_right() {
+    fn a_denial_is_distinguished_from_a_missing_right() {
         assert!(is_denial("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"));
         assert!(is_denial("admission webhook \"w\" denied the request: no"));
         assert!(!is_denial("managedclusters is forbidden: User \"u\" cannot create resource"));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn without_requests_it_is_said_that_nothing_can_be_known() {
+    fn without_requests_the_output_says_that_the_result_is_unknown() {
         let held = Holder::Held { by: "kcm".to_owned(), since: None };
         for (manager, word) in
             [(held, "runs (kcm)"), (Holder::Released, "holds its lease"), (Holder::None, "can be seen")]
