@@ -82,7 +82,13 @@ pub(super) fn rights(change: &Change<ManagedCluster>) -> Vec<Right> {
     let (old, new) = (change.old.as_ref().map(set_of).unwrap_or_default(), set_of(&change.new));
     let sets = [(old, "take it out of"), (new, "put it into")];
     let moves = sets.into_iter().filter(|(set, _)| old != new && !set.is_empty());
-    acceptance.into_iter().chain(moves.map(|(set, what)| may_move(&name, set, what))).collect()
+    let ownership = changes_owners(change).then(|| may_delete(&name));
+    acceptance.into_iter().chain(ownership).chain(moves.map(|(set, what)| may_move(&name, set, what))).collect()
+}
+
+/// Whether others own the cluster after this change than before. Kubernetes deletes an object whose owners do not exist.
+fn changes_owners(change: &Change<ManagedCluster>) -> bool {
+    change.old.as_ref().map(|old| old.owner_references()).unwrap_or_default() != change.new.owner_references()
 }
 
 fn set_of(cluster: &ManagedCluster) -> &str {
@@ -103,6 +109,24 @@ fn may_accept(cluster: &str) -> Right {
             "accept cluster {cluster} (set spec.hubAcceptsClient): leave that to an administrator of the hub (clusteradm accept \
              --clusters {cluster}), or have one grant the verb update on {MANAGED_CLUSTERS}/{ACCEPT} in the API group \
              {REGISTER_GROUP}"
+        ),
+    }
+}
+
+/// As the admission plugin OwnerReferencesPermissionEnforcement of Kubernetes requires it, which is off by default.
+fn may_delete(cluster: &str) -> Right {
+    Right {
+        attributes: ResourceAttributes {
+            group: Some(GROUP.into()),
+            resource: Some(MANAGED_CLUSTERS.into()),
+            verb: Some("delete".into()),
+            name: Some(cluster.into()),
+            ..ResourceAttributes::default()
+        },
+        refusal: format!(
+            "change metadata.ownerReferences of cluster {cluster}, since Kubernetes deletes a cluster whose owners do not exist: \
+             leave them as they are, or have an administrator of the hub grant the verb delete on {MANAGED_CLUSTERS} in the API \
+             group {GROUP}"
         ),
     }
 }

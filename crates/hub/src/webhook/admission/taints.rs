@@ -23,16 +23,18 @@ fn at(taint: &Taint, time_added: Option<Time>) -> Taint {
     Taint { time_added, ..taint.clone() }
 }
 
-/// The time of one taint; its key if it came with another time than the one it has.
+/// The time of one taint; its key if it came with another time than the one it has. Several taints may have the same key, each
+/// with another effect, so a taint is the same if key, value and effect are.
 fn time(old: &[Taint], taint: &Taint, now: &Time) -> Result<Time, String> {
-    let before = old.iter().find(|old| old.key == taint.key);
-    let unchanged = before.filter(|old| old.effect == taint.effect && value(old) == value(taint));
-    let had = unchanged.and_then(|old| old.time_added.clone());
-    match (&taint.time_added, had) {
-        (None, had) => Ok(had.unwrap_or_else(|| now.clone())),
-        (Some(time), Some(had)) if time.0.as_second() == had.0.as_second() => Ok(had),
-        _ => Err(taint.key.clone()),
+    let mut had = old.iter().filter(|old| is_same(old, taint)).filter_map(|old| old.time_added.clone());
+    match &taint.time_added {
+        None => Ok(had.next().unwrap_or_else(|| now.clone())),
+        Some(sent) => had.find(|had| had.0.as_second() == sent.0.as_second()).ok_or_else(|| taint.key.clone()),
     }
+}
+
+fn is_same(one: &Taint, other: &Taint) -> bool {
+    (&one.key, &one.effect, value(one)) == (&other.key, &other.effect, value(other))
 }
 
 fn value(taint: &Taint) -> &str {
@@ -81,6 +83,17 @@ mod tests {
         );
         assert_eq!(updated(&old, &[]), Ok(vec![]));
         assert_eq!(updated(&[taint("a", "", None)], &[taint("a", "", None)]), Ok(vec![100]), "it had none");
+    }
+
+    #[test]
+    fn taints_of_the_same_key_each_keep_their_time() {
+        let soft = Taint { effect: ocm_api::cluster::v1::TaintEffect::PreferNoSelect, ..taint("a", "", Some(9)) };
+        let old = [taint("a", "", Some(7)), soft.clone(), taint("a", "x", Some(8))];
+        assert_eq!(updated(&old, &old), Ok(vec![7, 9, 8]));
+        let untimed = Taint { time_added: None, ..soft.clone() };
+        assert_eq!(updated(&old, &[untimed, taint("a", "x", Some(8))]), Ok(vec![9, 8]));
+        let of_another = Taint { time_added: Some(second(7)), ..soft };
+        assert_eq!(updated(&old, &[of_another]), Err(vec!["a".to_owned()]));
     }
 
     #[test]

@@ -225,6 +225,34 @@ async fn moving_a_cluster_takes_rights_on_both_sets() {
 }
 
 #[tokio::test]
+async fn changing_the_owners_of_a_cluster_takes_the_right_to_delete_it() {
+    let owned = |uid: &str| {
+        let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": uid});
+        cluster(&json!({"metadata": {"ownerReferences": [owner]}}))
+    };
+    let none = cluster(&json!({}));
+    for (old, new) in [(None, owned("1")), (Some(none.clone()), owned("1")), (Some(owned("1")), none)] {
+        let (code, message) = refused(Webhook::ValidateCluster, old.as_ref(), &new, vec![says(false)]).await;
+        assert_eq!(code, 403);
+        assert!(message.contains("metadata.ownerReferences of cluster c1") && message.contains("delete"), "{message}");
+        allowed(Webhook::ValidateCluster, old.as_ref(), &new, vec![says(true)]).await;
+    }
+    allowed(Webhook::ValidateCluster, Some(&owned("1")), &owned("1"), vec![]).await;
+}
+
+#[tokio::test]
+async fn a_deletion_is_allowed_whatever_the_object_is() {
+    for webhook in Webhook::ALL {
+        let mut body: Value = serde_json::from_slice(&review("v1", Some(&accepted()), &accepted())).unwrap();
+        body["request"]["operation"] = json!("DELETE");
+        body["request"]["object"] = Value::Null;
+        let admission = Admission::new(None, FeatureGates::default());
+        let response = respond(&admission, webhook, body.to_string().as_bytes()).await;
+        assert_eq!((&response["allowed"], response.get("patch")), (&json!(true), None), "{response}");
+    }
+}
+
+#[tokio::test]
 async fn a_binding_has_the_name_of_its_set_and_takes_the_right_to_bind_it() {
     let webhook = Webhook::ValidateSetBinding;
     let (code, message) = refused(webhook, None, &binding("a", "b"), vec![]).await;
