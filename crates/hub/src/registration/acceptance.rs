@@ -7,16 +7,20 @@
 //! An agent may edit its own ManagedCluster: it can remove the annotation, and from the status the condition
 //! `HubAcceptedManagedCluster`. What it cannot remove is the ClusterRole that grants it these edits, which the hub keeps for
 //! a denied cluster as well. A cluster whose ClusterRole exists is not joining for the first time.
+//!
+//! The agent of an accepted cluster gets rights in the namespace of the cluster's name, and agents choose their names. So a
+//! namespace that exists and is not a cluster's needs an administrator, who accepts the cluster or labels the namespace.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRole};
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
-    annotations::AUTOMATICALLY_ACCEPTED_ON, cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, rbac,
+    annotations::AUTOMATICALLY_ACCEPTED_ON, cluster::v1::ManagedCluster, conditions::cluster::HUB_ACCEPTED, labels,
+    rbac,
 };
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ResultExt as _, write};
+use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, Requeue, ResultExt as _, write};
 use tracing::{debug, info};
 
 use crate::{
@@ -28,6 +32,8 @@ use crate::{
 
 /// The time as OCM writes it.
 const RFC_3339: &str = "%Y-%m-%dT%H:%M:%SZ";
+/// After how long a namespace that is not the cluster's is read again: the hub does not watch namespaces.
+const RECHECK: Duration = Duration::from_mins(10);
 
 /// See the module.
 #[derive(Debug)]
@@ -46,6 +52,8 @@ pub(crate) struct Observed {
     drivers_accept: bool,
     /// Whether it is not accepted and the hub has given it rights.
     had_rights: bool,
+    /// Whether it is not accepted and a namespace of its name exists that is not the namespace of this cluster.
+    namespace_is_taken: bool,
 }
 
 impl AcceptanceController {
@@ -60,6 +68,13 @@ impl AcceptanceController {
         let (api, name) = (Api::<ClusterRole>::all(self.hub.client.clone()), rbac::cluster_role(cluster));
         let found = api.get_metadata_opt(&name).await;
         Ok(found.while_trying_to("get", || format!("ClusterRole {name}"))?.is_some())
+    }
+
+    /// Whether a namespace of that name exists without the label of the cluster.
+    async fn namespace_is_taken(&self, cluster: &str) -> Result<bool> {
+        let found = Api::<Namespace>::all(self.hub.client.clone()).get_metadata_opt(cluster).await;
+        let namespace = found.while_trying_to("get", || format!("Namespace {cluster}"))?;
+        Ok(namespace.is_some_and(|namespace| cluster_of(&namespace).as_deref() != Some(cluster)))
     }
 }
 
@@ -87,14 +102,15 @@ impl Controller for AcceptanceController {
         let Some(cluster) = self.clusters.named(key).filter(|cluster| is_open(cluster)) else { return Ok(None) };
         let refusal = names::refusal(key, &self.hub.config.namespace);
         let drivers_accept = self.hub.drivers.accept(&cluster);
-        let had_rights = !cluster.spec.hub_accepts_client && self.has_role(key).await?;
-        Ok(Some(Observed { cluster, refusal, drivers_accept, had_rights }))
+        let is_new = !cluster.spec.hub_accepts_client;
+        let had_rights = is_new && self.has_role(key).await?;
+        let namespace_is_taken = is_new && self.namespace_is_taken(key).await?;
+        Ok(Some(Observed { cluster, refusal, drivers_accept, had_rights, namespace_is_taken }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Option<Box<ManagedCluster>> {
-        let Observed { cluster, refusal, drivers_accept, had_rights } = observed;
-        (refusal.is_none() && *drivers_accept && !had_rights).then(|| {
-            let mut new = ManagedCluster::clone(cluster);
+        observed.may_be_accepted().then(|| {
+            let mut new = ManagedCluster::clone(&observed.cluster);
             new.annotations_mut().insert(AUTOMATICALLY_ACCEPTED_ON.into(), now.strftime(RFC_3339).to_string());
             new.spec.hub_accepts_client = true;
             Box::new(new)
@@ -102,9 +118,9 @@ impl Controller for AcceptanceController {
     }
 
     async fn apply(&self, observed: &Observed, new: Option<Box<ManagedCluster>>) -> Result<()> {
-        let Observed { cluster, refusal, drivers_accept, had_rights } = observed;
+        let cluster = &observed.cluster;
         let Some(new) = new else {
-            debug!(refusal, drivers_accept, had_rights, "the cluster is not accepted automatically");
+            observed.log_why_not();
             return Ok(());
         };
         let written = self.hub.writer().patch(cluster, &new).await;
@@ -113,6 +129,29 @@ impl Controller for AcceptanceController {
             info!("accepted the cluster automatically");
         }
         Ok(())
+    }
+
+    async fn report(&self, observed: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
+        Ok(if observed.namespace_is_taken { Requeue::After(RECHECK) } else { Requeue::OnChange })
+    }
+}
+
+impl Observed {
+    fn may_be_accepted(&self) -> bool {
+        self.refusal.is_none() && self.drivers_accept && !self.had_rights && !self.namespace_is_taken
+    }
+
+    fn log_why_not(&self) {
+        let Self { cluster, refusal, drivers_accept, had_rights, namespace_is_taken } = self;
+        if *namespace_is_taken {
+            let (name, label) = (cluster.name_any(), labels::CLUSTER_NAME);
+            info!(
+                "cluster {name} is not accepted automatically: namespace {name} exists and is not the cluster's. If it is meant \
+                 for the cluster, accept it (clusteradm accept --clusters {name}) or label it: kubectl label namespace {name} \
+                 {label}={name}"
+            );
+        }
+        debug!(refusal, drivers_accept, had_rights, namespace_is_taken, "the cluster is not accepted automatically");
     }
 }
 
@@ -140,7 +179,8 @@ mod tests {
     use crate::testing::{accepted, cluster, deleting, now, refused, with_accepted};
 
     fn observed(cluster: ManagedCluster) -> Observed {
-        Observed { cluster: Arc::new(cluster), refusal: None, drivers_accept: true, had_rights: false }
+        let cluster = Arc::new(cluster);
+        Observed { cluster, refusal: None, drivers_accept: true, had_rights: false, namespace_is_taken: false }
     }
 
     fn planned(observed: &Observed) -> Option<ManagedCluster> {
@@ -160,7 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_had_rights_has_a_reserved_name_or_is_declined_by_a_driver_is_left_alone() {
+    fn a_cluster_that_had_rights_has_a_taken_name_or_is_declined_by_a_driver_is_left_alone() {
+        assert_eq!(planned(&Observed { namespace_is_taken: true, ..observed(cluster("c1")) }), None);
         assert_eq!(planned(&Observed { had_rights: true, ..observed(cluster("c1")) }), None);
         assert_eq!(planned(&Observed { refusal: Some("it is reserved"), ..observed(cluster("c1")) }), None);
         assert_eq!(planned(&Observed { drivers_accept: false, ..observed(cluster("c1")) }), None);

@@ -185,6 +185,58 @@ async fn a_reserved_name_and_a_cluster_that_is_marked_from_the_start_are_not_acc
 }
 
 #[tokio::test]
+async fn a_cluster_named_like_a_namespace_of_others_waits_until_an_administrator_gives_it_the_namespace() -> Result<()>
+{
+    let world = gated_world().await?;
+    let agent = bootstrap(&world).await?;
+    let name = unique("tenant");
+    world.plane.kubectl(&["create", "namespace", &name]).await?;
+    register(&agent, &name).await?;
+    let request = Request::renewal(&name, "agent1").send(&agent).await?;
+    catch_up(&world, &agent).await?;
+    assert!(!world.clusters().get(&name).await?.spec.hub_accepts_client);
+    assert_untouched(&world, &request).await?;
+
+    let label = format!("open-cluster-management.io/cluster-name={name}");
+    world.plane.kubectl(&["label", "namespace", &name, &label]).await?;
+    // The hub reads the namespace again after some minutes, or when the cluster changes.
+    world.patch(&name, json!({"metadata": {"annotations": {"note": "look again"}}})).await?;
+    world.wait_for_accepted(&name).await
+}
+
+#[tokio::test]
+async fn an_agent_cannot_have_its_cluster_deleted_by_owners_that_do_not_exist() -> Result<()> {
+    let world = gated_world().await?;
+    let agent = bootstrap(&world).await?;
+    let name = join(&world, &agent, "owned").await?;
+    let owner = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "name": "gone",
+        "uid": "00000000-0000-0000-0000-000000000000"});
+    let mut cluster: ManagedCluster = serde_json::from_value(json!({
+        "metadata": {"name": unique("orphan"), "ownerReferences": [owner]}, "spec": {"hubAcceptsClient": false}}))?;
+    let created = Api::<ManagedCluster>::all(agent).create(&PostParams::default(), &cluster).await;
+    assert!(is_forbidden(&created), "{created:?}");
+    let own: Api<ManagedCluster> = Api::all(client_of_agent(&world, &name, "agent1").await?);
+    // The hub edits the cluster too.
+    eventually("the agent is refused", || async {
+        let references = cluster.metadata.owner_references.clone();
+        let mut edited = own.get(&name).await?;
+        edited.metadata.owner_references = references;
+        let edited = own.replace(&name, &PostParams::default(), &edited).await;
+        Ok::<_, kube::Error>(match edited {
+            Err(kube::Error::Api(status)) if status.code == 403 && status.message.contains("ownerReferences") => true,
+            Err(kube::Error::Api(status)) if status.code == 409 => false,
+            other => panic!("{other:?}"),
+        })
+    })
+    .await?;
+    // An administrator may.
+    cluster.metadata.finalizers = Some(vec!["example.com/kept".into()]);
+    let created = world.clusters().create(&PostParams::default(), &cluster).await?;
+    world.patch(&created.name_any(), json!({"metadata": {"finalizers": null}})).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn no_other_first_request_is_approved() -> Result<()> {
     let world = gated_world().await?;
     let agent = bootstrap(&world).await?;
