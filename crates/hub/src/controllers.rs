@@ -185,9 +185,9 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
     ControllerInfo {
         name: AdmissionController::NAME,
         component: REGISTRATION,
-        summary: "warns if the admission policies of deploy/hub.yaml are not installed",
+        summary: "reports what the API server does not check, since neither admission policies nor webhooks are installed",
         gate: None,
-        start: |context, hub| context.run(AdmissionController::new(hub), 1),
+        start: |context, hub| context.run(AdmissionController::new(context, hub), 1),
     },
     ControllerInfo {
         name: DecisionController::NAME,

@@ -25,6 +25,7 @@ struct State {
     checks: BTreeMap<String, Check>,
     /// What readiness waits for, and how often each.
     awaited: BTreeMap<String, usize>,
+    warnings: BTreeMap<&'static str, String>,
 }
 
 impl Health {
@@ -56,6 +57,22 @@ impl Health {
     #[must_use]
     pub fn awaited(&self) -> Vec<String> {
         self.lock().awaited.keys().cloned().collect()
+    }
+
+    /// Sets or removes the warning of that name: what a person should know of a process that works. It changes neither health
+    /// nor readiness.
+    pub fn warn(&self, name: &'static str, text: Option<String>) {
+        let mut state = self.lock();
+        match text {
+            Some(text) => _ = state.warnings.insert(name, text),
+            None => _ = state.warnings.remove(name),
+        }
+    }
+
+    /// Every warning, with its name.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<(&'static str, String)> {
+        self.lock().warnings.iter().map(|(name, text)| (*name, text.clone())).collect()
     }
 }
 

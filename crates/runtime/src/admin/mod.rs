@@ -117,6 +117,9 @@ async fn readyz(State(context): State<Context>) -> (StatusCode, String) {
     for what in &awaited {
         _ = writeln!(report, "[-] waiting for the first {what}");
     }
+    for (name, text) in context.health().warnings() {
+        _ = writeln!(report, "[!] {name}: {text}");
+    }
     answer(awaited.is_empty(), report)
 }
 

@@ -36,6 +36,7 @@ pub struct Metrics {
     certificates: Family<OfCertificate, Gauge<f64, AtomicU64>>,
     leading: Family<OfLock, Gauge>,
     webhook_requests: Family<WebhookRequest, Counter>,
+    admission_enforced: Family<OfKind, Gauge>,
     gauges: Gauges,
 }
 
@@ -95,6 +96,7 @@ impl Default for Metrics {
             certificates: register(&mut registry, &reference::CERTIFICATES, Family::default()),
             leading: register(&mut registry, &reference::LEADING, Family::default()),
             webhook_requests: register(&mut registry, &reference::WEBHOOK_REQUESTS, Family::default()),
+            admission_enforced: register(&mut registry, &reference::ADMISSION_ENFORCED, Family::default()),
             registry,
         }
     }
@@ -140,6 +142,15 @@ impl Metrics {
     /// Counts an answer of a webhook: `success`, `failure` or `refused`.
     pub fn webhook_answered(&self, path: &'static str, result: &'static str) {
         self.webhook_requests.get_or_create(&WebhookRequest { path, result }).inc();
+    }
+
+    /// Takes in whether admission policies or webhooks check every change of a kind; `None` removes the metric.
+    pub fn admission_enforced(&self, kind: &'static str, is_enforced: Option<bool>) {
+        let kind = OfKind { kind: kind.into() };
+        match is_enforced {
+            Some(is_enforced) => _ = self.admission_enforced.get_or_create(&kind).set(is_enforced.into()),
+            None => _ = self.admission_enforced.remove(&kind),
+        }
     }
 
     pub(crate) fn wrote(&self, write: &Write) {
@@ -197,6 +208,7 @@ mod tests {
         metrics.certificate_expires("hub-client", Timestamp::from_second(1_700_000_000).unwrap());
         metrics.leads("some-lock", true);
         metrics.webhook_answered("/convert", "success");
+        metrics.admission_enforced("ManagedCluster", Some(true));
         metrics
     }
 

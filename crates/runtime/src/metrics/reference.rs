@@ -123,6 +123,15 @@ pub(super) const WEBHOOK_REQUESTS: About = About {
     note: "`refused` should stay 0: an API server does not send what it refuses.",
 };
 
+pub(super) const ADMISSION_ENFORCED: About = About {
+    name: "ocm_admission_enforced",
+    kind: Kind::Gauge,
+    labels: &[Label { name: "kind", note: "`ManagedCluster` or `ManagedClusterSetBinding`" }],
+    help: "Whether an admission policy or a webhook checks every change of the kind",
+    note: "1 or 0; of the hub that leads `registration-controller-lock`. Alert on 0: everyone who can create a cluster can then \
+           accept it, or bind any cluster set. `/readyz` and the log name the cause.",
+};
+
 /// All of them, in the order in which the page has them.
 pub(super) const ALL: &[&About] = &[
     &RECONCILES,
@@ -135,6 +144,7 @@ pub(super) const ALL: &[&About] = &[
     &CERTIFICATES,
     &LEADING,
     &WEBHOOK_REQUESTS,
+    &ADMISSION_ENFORCED,
     &BUILD,
 ];
 
