@@ -8,6 +8,7 @@ mod addon_status;
 mod addon_token;
 mod addon_world;
 mod admission;
+mod agents_rights;
 mod audit;
 mod auto_approval;
 mod cluster_profiles;
