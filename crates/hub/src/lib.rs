@@ -13,7 +13,7 @@
 //! | [`rollout`] | which of the chosen clusters get a change now; pure |
 //! | [`controllers`] | the table of controllers, and choosing among them |
 //! | [`feature_gates`] | the gates a hub knows |
-//! | [`webhook`] | the server that API servers ask to convert add-ons |
+//! | [`webhook`] | the server that API servers ask about changes, and to convert add-ons |
 //!
 //! Every controller is driven by [`ocm_runtime::Controller`]: observe → plan → apply → report. `plan` and what `report`
 //! says are pure and hold the behaviour; the rest reads the shared caches and writes.
@@ -32,6 +32,8 @@ mod pace;
 mod placement;
 mod registration;
 mod requester;
+#[cfg(test)]
+mod rights;
 pub mod rollout;
 mod set_selector;
 #[cfg(test)]
@@ -42,6 +44,8 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use kube::Client;
 use ocm_api::{labels, leases::HubComponent, namespaces};
+use ocm_api::{labels, namespaces};
+use ocm_apimachinery::labels::{is_key, is_value};
 use ocm_runtime::{
     Context, Informers,
     feature_gates::FeatureGates,
@@ -106,6 +110,12 @@ pub enum StartError {
         "label {0} cannot be added to the objects of clusters: the hub itself uses it to find the cluster or add-on of an object"
     )]
     ReservedLabel(String),
+    /// A label was given that no object can have.
+    #[error(
+        "label {0} cannot be added to the objects of clusters: a key or value has at most 63 letters, digits, '-', '_' and '.', \
+         begins and ends with a letter or digit, and a key may have a DNS name and '/' before it"
+    )]
+    InvalidLabel(String),
 }
 
 /// The running controllers of a hub.
@@ -204,11 +214,15 @@ impl ComponentRunner {
     }
 }
 
-/// The hub's informers leave out objects of add-ons, so the hub would not see its own objects with that label.
+/// The hub's informers leave out objects of add-ons, so the hub would not see its own objects with that label. With a label that
+/// the API server refuses, no cluster would get its rights.
 fn check_labels(config: &HubConfig) -> Result<(), StartError> {
     let reserved = [labels::CLUSTER_NAME, labels::ADDON_NAME];
-    match reserved.into_iter().find(|key| config.labels.contains_key(*key)) {
-        Some(key) => Err(StartError::ReservedLabel(key.into())),
+    if let Some(key) = reserved.into_iter().find(|key| config.labels.contains_key(*key)) {
+        return Err(StartError::ReservedLabel(key.into()));
+    }
+    match config.labels.iter().find(|(key, value)| !is_key(key) || !is_value(value)) {
+        Some((key, value)) => Err(StartError::InvalidLabel(format!("{key}={value}"))),
         None => Ok(()),
     }
 }
@@ -218,9 +232,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_the_hub_uses_are_refused() {
-        let with = |key: &str| HubConfig { labels: [(key.to_owned(), "x".to_owned())].into(), ..HubConfig::default() };
-        assert!(check_labels(&with("team")).is_ok());
+    fn labels_that_the_hub_uses_and_labels_that_cannot_be_are_refused() {
+        let pair =
+            |key: &str, value: &str| HubConfig { labels: [(key.into(), value.into())].into(), ..HubConfig::default() };
+        let with = |key| pair(key, "x");
+        assert!(check_labels(&with("team")).is_ok() && check_labels(&pair("example.com/team", "")).is_ok());
+        for (key, value) in [("", "x"), ("a b", "x"), ("team", "a b"), ("team", "-")] {
+            let refused = check_labels(&pair(key, value)).unwrap_err().to_string();
+            assert!(refused.contains(&format!("label {key}={value} cannot")), "{refused}");
+        }
         assert!(check_labels(&with(labels::ADDON_NAME)).is_err());
         assert!(check_labels(&with(labels::CLUSTER_NAME)).is_err());
     }

@@ -14,7 +14,7 @@
 //! should get.
 
 mod apply;
-mod objects;
+pub(crate) mod objects;
 mod observe;
 mod plan;
 mod report;

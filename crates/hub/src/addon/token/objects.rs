@@ -80,14 +80,14 @@ pub(super) fn account(key: &ObjectKey) -> ServiceAccount {
 }
 
 /// The right to create tokens of that account and of no other, and to wait for them at a gRPC server.
-pub(super) fn role(key: &ObjectKey) -> Role {
+pub(crate) fn role(key: &ObjectKey) -> Role {
     let account = rbac::addon_token_service_account(&key.name);
     let create = PolicyRule { resource_names: Some(vec![account]), ..rule("create") };
     Role { metadata: meta(key, rbac::addon_token_role(&key.name)), rules: Some(vec![create, rule("subscribe")]) }
 }
 
 /// Gives that right to the cluster's agents.
-pub(super) fn binding(key: &ObjectKey) -> RoleBinding {
+pub(crate) fn binding(key: &ObjectKey) -> RoleBinding {
     let (name, cluster) = (rbac::addon_token_role(&key.name), &key.namespace);
     RoleBinding {
         metadata: meta(key, name.clone()),
