@@ -3,14 +3,14 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
-use kube::ResourceExt as _;
-use ocm_api::{crds::Side, labels, namespaces, webhooks::CLUSTER_VALIDATORS};
-use ocm_testing::{ControlPlane, eventually, unique, write_kubeconfig};
+use kube::{Api, ResourceExt as _, api::PostParams};
+use ocm_api::{cluster::v1::ManagedCluster, crds::Side, labels, namespaces, webhooks::CLUSTER_VALIDATORS};
+use ocm_testing::{ControlPlane, Seen, eventually, unique, write_kubeconfig};
 use serde_json::{Value, json};
 
 use crate::{
     webhook::{Pair, Webhook},
-    world::{World, install_on},
+    world::{Agent, World, install_on},
 };
 
 const WEBHOOK_MANIFESTS: &str = include_str!("../../../../deploy/pods/webhook.yaml");
@@ -73,7 +73,33 @@ async fn a_cluster_joins_a_hub_with_webhooks_in_the_default_set() -> Result<()> 
     let cluster = world.clusters().get(&agent.cluster).await?;
     assert_eq!(cluster.labels()[labels::CLUSTER_SET], namespaces::DEFAULT_CLUSTER_SET);
     world.cluster_is_reachable(&agent.cluster).await?;
+    agent_cannot_choose_its_sets_or_owners(&world, &agent).await?;
     agent.stop().await
+}
+
+/// With the rights that the hub gives it, and without policies.
+async fn agent_cannot_choose_its_sets_or_owners(world: &World, agent: &Agent) -> Result<()> {
+    let policies = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+    world.hub_plane.kubectl(&["delete", policies, "--all"]).await?;
+    let clusters = Api::<ManagedCluster>::all(agent.hub_client().await?);
+    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "1"}]);
+    let edits = [
+        (json!({"labels": {labels::CLUSTER_SET: "theirs"}}), "take it out of default"),
+        (json!({"ownerReferences": owner}), "ownerReferences"),
+    ];
+    for (edit, words) in edits {
+        eventually(&format!("the webhook refuses: {words}"), || async {
+            let mut cluster = serde_json::to_value(clusters.get(&agent.cluster).await?)?;
+            ocm_apimachinery::merge::apply(&mut cluster, &json!({"metadata": edit}));
+            let edited =
+                clusters.replace(&agent.cluster, &PostParams::default(), &serde_json::from_value(cluster)?).await;
+            let said = edited.map_or_else(|error| error.to_string(), |_| "it is allowed".into());
+            let is_refused = said.contains("admission webhook") && said.contains(words);
+            anyhow::Ok(if is_refused { Seen::Settled(()) } else { Seen::NotYet(said) })
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// An API server needs about a second to call new webhooks.
@@ -199,6 +225,13 @@ async fn times_of_taints_are_the_hubs(stage: &Stage) -> Result<()> {
     let stretched =
         json!({"spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "2099-01-01T00:00:00Z"}]}});
     assert_refused(stage.edit(EDITOR, &name, &stretched).await, &["timeAdded", ": a"]);
+    let soft = json!({"key": "a", "effect": "PreferNoSelect"});
+    let twice = json!({"spec": {"taints": [{"key": "a", "effect": "NoSelect"}, soft]}});
+    stage.edit(EDITOR, &name, &twice).await?;
+    // Sends both back with their times.
+    stage.edit(EDITOR, &name, &json!({"metadata": {"annotations": {"a": "b"}}})).await?;
+    let third = stage.cluster(&name).await?["spec"]["taints"].take();
+    assert_eq!((&third[0], &third[1]["effect"]), (&first[0], &json!("PreferNoSelect")));
     Ok(())
 }
 
