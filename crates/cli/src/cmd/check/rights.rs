@@ -201,7 +201,7 @@ mod tests {
             "escalate clusterroles.rbac.authorization.k8s.io",
             "create deployments.apps",
             "get nodes",
-            "impersonate serviceaccounts",
+            "patch appliedmanifestworks/status.work.open-cluster-management.io",
             "delete secrets in namespace open-cluster-management-agent",
         ] {
             assert!(rights.contains(&right.to_owned()), "{right} is missing in {rights:?}");
