@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-/// A request that is no question.
+/// Why a request gets no review as its answer.
 struct Refusal {
     code: StatusCode,
     cause: String,
@@ -135,7 +135,7 @@ fn result(answer: &Result<Answer, Refusal>) -> &'static str {
 
 fn respond(path: &str, answer: Answer) -> Response {
     if let Some(failure) = answer.failure {
-        warn!(path, failure, "the answer is no");
+        warn!(path, failure, "refused a change or a conversion");
     }
     ([(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
 }

@@ -27,7 +27,7 @@ pub enum ReviewError {
         /// What it should be.
         kind: &'static str,
     },
-    /// There is no question in it.
+    /// It has no request.
     #[error("the {kind} has no request")]
     NoRequest {
         /// What it is.
@@ -43,7 +43,7 @@ pub enum ReviewError {
 pub struct Answer {
     /// A review, as JSON.
     pub body: Vec<u8>,
-    /// Why the answer is no, where it is.
+    /// Why the change or conversion was refused, if it was.
     pub failure: Option<String>,
 }
 

@@ -115,7 +115,7 @@ async fn any_other_request_is_left_untouched() -> Result<()> {
         Request { label: None, ..own() }.send(&agent).await?,
         Request { label: Some(victim.clone()), ..own() }.send(&agent).await?,
     ];
-    // Once a later request is through, these have been looked at.
+    // When a later request has its certificate, the hub has processed these.
     let last = own().send(&agent).await?;
     wait_for_certificate(&world, &last).await?;
     for name in &untouched {

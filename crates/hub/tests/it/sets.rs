@@ -29,7 +29,7 @@ async fn wait_for_selector(world: &World, set: &str, expected: &Value) -> Result
 }
 
 #[tokio::test]
-async fn the_two_sets_of_the_hub_are_made_restored_and_made_anew() -> Result<()> {
+async fn the_two_sets_of_the_hub_are_created_restored_and_created_again() -> Result<()> {
     let world = world().await?;
     let exclusive = json!({"selectorType": "ExclusiveClusterSetLabel"});
     let all = json!({"selectorType": "LabelSelector", "labelSelector": {}});
@@ -42,7 +42,7 @@ async fn the_two_sets_of_the_hub_are_made_restored_and_made_anew() -> Result<()>
     assert_eq!(sets(&world).get("global").await?.spec.managed_namespaces.len(), 1);
     let before = sets(&world).get("default").await?.metadata.uid;
     sets(&world).delete("default", &DeleteParams::default()).await?;
-    eventually("set default is there again", || async {
+    eventually("set default exists again", || async {
         Ok::<_, kube::Error>(sets(&world).get("default").await?.metadata.uid != before)
     })
     .await?;

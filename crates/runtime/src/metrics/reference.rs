@@ -116,7 +116,7 @@ pub(super) const WEBHOOK_REQUESTS: About = About {
         Label { name: "path", note: "the path of the webhook, such as `/convert`" },
         Label {
             name: "result",
-            note: "`success`, `failure` when the answer is no, or `refused` when it was no question",
+            note: "`success`, `failure` if the change or conversion was refused, or `refused` if the request was not a review",
         },
     ],
     help: "Requests of API servers to webhooks",

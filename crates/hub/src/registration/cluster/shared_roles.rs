@@ -1,7 +1,7 @@
 //! Maintains the two ClusterRoles that the bindings of all clusters refer to: created with the first cluster, deleted with
 //! the last.
 //!
-//! Clusters come and go, or somebody edits a role → is there a cluster? → both roles as they should be, or neither.
+//! Clusters come and go, or somebody edits a role → does a cluster exist? → both roles as they should be, or neither.
 
 use std::{collections::BTreeMap, sync::Arc};
 

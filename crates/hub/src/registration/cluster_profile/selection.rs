@@ -25,7 +25,7 @@ type Labels = BTreeMap<String, String>;
 pub(crate) enum Selected {
     Yes,
     No,
-    /// A set or a binding that decides it cannot be read, or is not known yet: what exists is kept.
+    /// A set or a binding that decides it cannot be read, or is not known yet: existing profiles are kept.
     Unknown,
 }
 
@@ -158,7 +158,8 @@ fn names(selectors: &Selectors, is_wanted: impl Fn(&SetSelector) -> bool) -> BTr
     wanted.map(|(key, _)| key.name.clone()).collect()
 }
 
-/// Whether one of the sets has clusters with these labels. A set that is bound and not known is on its way, or gone.
+/// Whether one of the sets has clusters with these labels. A bound set that is not known was deleted, or
+/// its event has not arrived yet.
 fn selects(selectors: &Selectors, sets: &[String], labels: &Labels) -> Selected {
     let mut selected = Selected::No;
     for set in sets {

@@ -1,6 +1,6 @@
 //! Reports for every binding of a cluster set whether the set exists.
 //!
-//! A binding changes, or a set comes or goes → is there a set of the name in `spec.clusterSet`? → condition `Bound`.
+//! A binding changes, or a set comes or goes → does a set of the name in `spec.clusterSet` exist? → condition `Bound`.
 
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ impl StatusController for SetBindingController {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, ObjectKey>) {
         builder.watches(&self.bindings, |change| {
-            let is_there = !matches!(change, Change::Deleted(_));
-            is_there.then(|| ObjectKey::of(change.object().as_ref()))
+            let exists = !matches!(change, Change::Deleted(_));
+            exists.then(|| ObjectKey::of(change.object().as_ref()))
         });
         let bound = self.bound.clone();
         builder.watches(&self.sets, move |change| match change {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_as_it_should_be_or_with_the_annotation_or_on_its_way_out_is_left_alone() {
+    fn a_set_as_it_should_be_or_with_the_annotation_or_that_is_being_deleted_is_left_alone() {
         assert_eq!(plan("default", Some(created("default"))), Plan::Leave);
         let mut own = edited();
         own.annotations_mut().insert(AUTO_UPDATE.into(), "false".into());

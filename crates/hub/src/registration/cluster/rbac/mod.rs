@@ -145,7 +145,7 @@ async fn create<K: Granting>(client: &Client, cache: &Cache<K>, new: &K) -> Resu
 }
 
 /// Adopts an object of that name that the cache does not show because it lost its label. If it is gone again, the conflict
-/// stands: nothing has been created.
+/// is returned: nothing has been created.
 async fn adopt<K: Granting>(client: &Client, cache: &Cache<K>, new: &K, exists: ocm_runtime::Error) -> Result<()> {
     let Some(live) = write::get(&new.api(client), &new.name_any()).await? else { return Err(exists.into()) };
     check_adoptable(&live, new.labels().get(labels::CLUSTER_NAME).map_or("", String::as_str))?;
