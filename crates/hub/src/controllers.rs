@@ -298,6 +298,18 @@ mod tests {
     }
 
     #[test]
+    fn a_feature_gate_that_is_off_leaves_its_controllers_out_and_no_others() {
+        for gate in
+            [DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP, ADDON_MANAGEMENT, MANAGED_CLUSTER_AUTO_APPROVAL, CLUSTER_PROFILE]
+        {
+            let all_but_this = ["AllAlpha=true".into(), "AllBeta=true".into(), format!("{gate}=false")];
+            let gates = FeatureGates::parse(&crate::feature_gates::known(), &all_but_this).unwrap();
+            let left_out: Vec<_> = CONTROLLERS.iter().filter(|controller| !controller.is_on(&gates)).collect();
+            assert!(!left_out.is_empty() && left_out.iter().all(|it| it.gate == Some(gate)), "{gate}: {left_out:?}");
+        }
+    }
+
+    #[test]
     fn names_choose_controllers_in_any_order_and_with_commas() {
         assert_eq!(selected(&["cluster-lease, managed-cluster"]).unwrap(), ["managed-cluster", "cluster-lease"]);
         assert_eq!(selected(&["csr-approval", "csr-approval", ""]).unwrap(), ["csr-approval"]);
