@@ -44,7 +44,6 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use kube::Client;
 use ocm_api::{labels, leases::HubComponent, namespaces};
-use ocm_api::{labels, namespaces};
 use ocm_apimachinery::labels::{is_key, is_value};
 use ocm_runtime::{
     Context, Informers,
