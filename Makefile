@@ -33,7 +33,7 @@ help: ## Lists the targets
 
 .PHONY: demo
 demo: testenv release ## Runs a hub and two clusters, which join and get a work and an add-on (ARGS=--once exits at the end)
-	RUSTFLAGS="$(STATIC_FLAGS)" cargo run --locked --release --target $(HOST) -p ocm-testing --bin ocm-demo -- $(ARGS)
+	cargo run --locked -p ocm-testing --bin ocm-demo -- $(abspath $(RELEASE)) $(ARGS)
 
 .PHONY: test
 test: testenv ## Runs every test, against real Kubernetes control planes

@@ -1,5 +1,7 @@
 //! The control planes, and the processes that run against them.
 
+use std::path::Path;
+
 use anyhow::Result;
 use ocm_testing::scenario::{Ours, Running};
 use ocm_testing::{ControlPlane, Port};
@@ -17,11 +19,12 @@ pub(crate) struct Clusters {
 }
 
 impl Clusters {
-    pub(crate) async fn start() -> Result<Self> {
+    /// Starts control planes, for the programs in a folder.
+    pub(crate) async fn start(programs: &Path) -> Result<Self> {
         let plane = |name: &'static str| ControlPlane::builder().name(name).start();
         let (hub, first, second) = tokio::try_join!(plane("hub"), plane("cluster1"), plane("cluster2"))?;
         let managed = vec![("cluster1", first), ("cluster2", second)];
-        let (ours, webhook) = (Ours::beside_this_program()?, Port::free()?);
+        let (ours, webhook) = (Ours::new(programs)?, Port::free()?);
         Ok(Self { hub, managed, ours, running: Running::default(), webhook })
     }
 

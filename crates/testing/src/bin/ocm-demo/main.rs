@@ -7,7 +7,7 @@ mod addon;
 mod clusters;
 mod story;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use ocm_testing::scenario::{finish, print_line};
@@ -23,15 +23,16 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let once = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
-        [] => false,
-        [flag] if flag == "--once" => true,
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    let (programs, once) = match args.as_slice() {
+        [programs] => (Path::new(programs), false),
+        [programs, flag] if flag == "--once" => (Path::new(programs), true),
         _ => bail!("{USAGE}"),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("failed to start the Tokio runtime")?.block_on(async {
         tokio::select! {
-            outcome = Box::pin(story::tell(once)) => outcome,
+            outcome = Box::pin(story::tell(programs, once)) => outcome,
             _ = tokio::signal::ctrl_c() => {
                 print_line("\nstopping: hub, agents and control planes end with this process");
                 Ok(())

@@ -1,5 +1,7 @@
 //! The steps of the demo, from empty control planes to works and an add-on on two clusters.
 
+use std::path::Path;
+
 use anyhow::Result;
 use ocm_testing::eventually;
 use ocm_testing::scenario::{condition, print_line, step};
@@ -9,10 +11,10 @@ use crate::{addon, clusters::Clusters};
 const WORKS: &str = include_str!("works.yaml");
 
 /// Runs all steps. Ends early if one of the processes ends.
-pub(crate) async fn tell(once: bool) -> Result<()> {
+pub(crate) async fn tell(programs: &Path, once: bool) -> Result<()> {
     print_line("ocm-rs: one hub, two managed clusters, on real Kubernetes control planes\n");
     let start = "start etcd, kube-apiserver and kube-controller-manager, three times";
-    let clusters = step(start, Box::pin(Clusters::start())).await?;
+    let clusters = step(start, Box::pin(Clusters::start(programs))).await?;
     tokio::select! {
         outcome = Box::pin(walk(&clusters)) => outcome?,
         ended = clusters.running.first_to_end() => return Err(ended),
