@@ -8,6 +8,7 @@ mod addon_world;
 mod agent_id;
 mod registration;
 mod registration_rotation;
+mod registration_short;
 mod registration_status;
 mod registration_world;
 mod work_only;

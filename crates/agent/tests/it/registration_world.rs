@@ -22,7 +22,7 @@ use ocm_runtime::{
     client::{Endpoint, install_crypto_provider},
     kubeconfig,
 };
-use ocm_testing::{AuditLog, ControlPlane, TempDir, Write, eventually, fixture, unique, write_kubeconfig};
+use ocm_testing::{AuditLog, ControlPlane, Part, TempDir, Write, eventually, fixture, unique, write_kubeconfig};
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
@@ -99,6 +99,18 @@ impl World {
         let world = Self::alone().await?;
         install_crds(world.managed, &["appliedmanifestworks"]).await?;
         Ok(world)
+    }
+
+    /// With a hub whose certificates are valid for so long. Much more of their life is in the past: kube-controller-manager
+    /// dates them five minutes back.
+    pub(crate) async fn with_short_certificates(validity: &str) -> Result<Self> {
+        install_crypto_provider();
+        let hub =
+            ControlPlane::builder().flag(Part::ControllerManager, "cluster-signing-duration", validity).start().await?;
+        // Its processes end with this one; the test is the last to use it.
+        let hub: &'static ControlPlane = Box::leak(Box::new(hub));
+        prepare_hub(hub).await?;
+        Self::between(hub, fixture::get().managed1).await
     }
 
     /// With a hub that knows no add-ons: the second managed cluster plays it.
