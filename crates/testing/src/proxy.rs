@@ -43,7 +43,7 @@ impl Drop for ConnectProxy {
 }
 
 impl ConnectProxy {
-    /// Starts one that lets in whoever logs in as `user:password`.
+    /// Starts one for clients that log in as `user:password`.
     pub async fn start(login: &str) -> Result<Self> {
         Self::serve(login, None).await
     }
