@@ -3,8 +3,9 @@
 //! * [`cluster`], [`work`], [`addon`] and [`operator`] hold the API types of OCM, [`about`] and [`multicluster`] those of
 //!   Kubernetes that OCM uses; one module per API version.
 //! * [`labels`], [`annotations`], [`finalizers`], [`taints`], [`conditions`], [`reasons`], [`identities`], [`rbac`],
-//!   [`secrets`], [`leases`], [`signers`], [`authorization`], [`components`], [`webhooks`] and [`limits`] hold every
-//!   literal that hub and agent must agree on, each named once; [`cluster_names`] has the reserved names of clusters.
+//!   [`secrets`], [`leases`], [`signers`], [`recovery`], [`authorization`], [`components`], [`webhooks`] and [`limits`]
+//!   hold every literal that hub and agent must agree on, each named once; [`cluster_names`] has the reserved names of
+//!   clusters.
 //! * [`feature_gates`] is the table of feature gates.
 //! * [`crds`] builds the CustomResourceDefinitions from the types.
 
@@ -28,5 +29,5 @@ pub mod feature_gates;
 mod names;
 pub use names::{
     annotations, authorization, cluster_names, components, conditions, finalizers, identities, labels, leases, limits,
-    namespaces, rbac, reasons, secrets, signers, taints, webhooks, works,
+    namespaces, rbac, reasons, recovery, secrets, signers, taints, webhooks, works,
 };

@@ -32,6 +32,7 @@ use crate::{
             managed_namespaces::ManagedNamespacesController, members::ClusterSetController,
         },
         csr::CsrController,
+        recovery::RecoveryController,
     },
 };
 
@@ -160,6 +161,17 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         summary: "approves renewals of agents' certificates, and with ManagedClusterAutoApproval first ones too",
         gate: None,
         start: |context, hub| context.run(CsrController::new(hub), WORKERS),
+    },
+    ControllerInfo {
+        name: RecoveryController::NAME,
+        component: REGISTRATION,
+        summary: "approves new certificates of agents whose certificate has expired; runs if a flag says for whom",
+        gate: None,
+        start: |context, hub| {
+            if hub.config.recovery.is_on() {
+                context.run(RecoveryController::new(hub), WORKERS);
+            }
+        },
     },
     ControllerInfo {
         name: CleanupController::NAME,

@@ -37,6 +37,11 @@ pub enum Error {
         #[source]
         source: ocm_runtime::Error,
     },
+    /// The API server does not let the hub read the certificate authorities of client certificates.
+    #[error(
+        "failed to verify an expired certificate; the right to do so is granted by: kubectl apply --server-side -f deploy/certificate-recovery.yaml"
+    )]
+    MayNotVerify(#[source] ocm_runtime::Error),
     /// An object that the hub needs for an add-on exists, and was not created for that.
     #[error(
         "failed to create {noun}: it exists without the labels of add-on {addon}, so it belongs to somebody else; delete it, or install the add-on under another name"
@@ -87,7 +92,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 impl Classified for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Api(error) | Self::MayNotAccept { source: error, .. } => error.class(),
+            Self::Api(error) | Self::MayNotAccept { source: error, .. } | Self::MayNotVerify(error) => error.class(),
             Self::Shared(error) => error.class(),
             Self::Stale { .. } => Class::Conflict,
             Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } => Class::Transient,

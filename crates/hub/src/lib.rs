@@ -58,7 +58,10 @@ pub use crate::placement::fuzzing;
 pub use crate::{
     controllers::{CONTROLLERS, ControllerInfo, UnknownController},
     error::Error,
-    registration::cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
+    registration::{
+        cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
+        recovery::RecoveryPolicy,
+    },
 };
 
 /// Configuration of a hub.
@@ -81,6 +84,8 @@ pub struct HubConfig {
     /// Users who may have the first certificates of agents approved without an administrator. Without the feature gate
     /// `ManagedClusterAutoApproval` nobody may.
     pub auto_approved_csr_users: Vec<String>,
+    /// Which agents may recover an expired certificate without an administrator; by default none.
+    pub recovery: RecoveryPolicy,
 }
 
 impl Default for HubConfig {
@@ -94,6 +99,7 @@ impl Default for HubConfig {
             labels: BTreeMap::new(),
             gc_resources: GcResource::defaults(),
             auto_approved_csr_users: Vec::new(),
+            recovery: RecoveryPolicy::default(),
         }
     }
 }

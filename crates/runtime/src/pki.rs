@@ -3,10 +3,12 @@
 //! What others send (requests, certificates) is parsed here and nowhere else.
 
 mod certificate;
+mod client;
 mod request;
 mod self_signed;
 
 pub use certificate::{Bundle, CertificateError};
+pub use client::{ClientCertificate, ClientCertificateError};
 pub use request::{PrivateKey, RequestError, Subject, parse_request};
 pub use self_signed::SelfSignedError;
 pub(crate) use self_signed::self_signed;

@@ -12,6 +12,7 @@ use crate::{
     args::{self, CommonArgs},
     flags::Given,
     process,
+    recovery::RecoveryArgs,
 };
 
 /// The user agent; the part before the slash is the field manager.
@@ -37,6 +38,9 @@ pub(crate) struct HubArgs {
     /// ManagedClusterAutoApproval is on and the hub accepts the cluster; separated by commas
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     auto_approved_csr_users: Vec<String>,
+
+    #[command(flatten)]
+    recovery: RecoveryArgs,
 
     /// Deprecated: read if --auto-approved-csr-users is empty
     #[arg(long, value_name = "USERS", value_delimiter = ',', hide_short_help = true)]
@@ -84,6 +88,7 @@ fn config(args: &HubArgs) -> anyhow::Result<HubConfig> {
         labels: args.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
         auto_approved_csr_users: args.auto_approved_users(),
         gc_resources: GcResource::read_all(&args.gc_resource_list),
+        recovery: args.recovery.policy()?,
     })
 }
 

@@ -7,6 +7,7 @@ mod crds;
 mod flags;
 mod hub;
 mod process;
+mod recovery;
 mod webhook;
 mod webhooks;
 

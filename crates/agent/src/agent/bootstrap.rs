@@ -64,7 +64,8 @@ impl Agent {
         connection: &Connection,
         leave: &Leave,
     ) -> Result<(), AgentError> {
-        let desired = self.desired_certificate(Some(connection))?;
+        let mut desired = self.desired_certificate(Some(connection))?;
+        desired.is_recovery = self.has_joined(connection);
         let hub = Informers::new(endpoint.client(USER_AGENT)?, phase.clone());
         phase.spawn(compare_clocks(endpoint.clone(), hub.client().clone()).in_current_span());
         phase.run(ClusterCreation::new(endpoint, hub.client(), self.desired_cluster(connection)), 1);
@@ -77,6 +78,12 @@ impl Agent {
         }
         info!("joining the hub");
         Ok(())
+    }
+
+    /// Whether the credentials that are no longer valid were for this hub.
+    fn has_joined(&self, connection: &Connection) -> bool {
+        let own = Connection::read(&self.credentials.kubeconfig());
+        own.is_ok_and(|own| own.server == connection.server)
     }
 
     async fn until_joined(&self, changes: BootstrapChanges<'_>, leave: &Leave) {

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod namespaces;
 pub mod rbac;
 pub mod reasons;
+pub mod recovery;
 pub mod secrets;
 pub mod signers;
 pub mod taints;

@@ -335,4 +335,6 @@ pub mod manifest {
 pub mod csr {
     /// Approved True by the hub, without an admin.
     pub const AUTO_APPROVED: &str = "AutoApprovedByHubCSRApprovingController";
+    /// Approved True by the hub, for an agent whose former certificate has expired. Ours alone.
+    pub const RECOVERED: &str = "CertificateRecoveredByHub";
 }

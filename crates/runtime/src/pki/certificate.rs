@@ -28,10 +28,10 @@ pub struct Bundle {
 }
 
 #[derive(Clone, Debug)]
-struct Certificate {
-    subject: Subject,
-    not_before: Timestamp,
-    not_after: Timestamp,
+pub(super) struct Certificate {
+    pub(super) subject: Subject,
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
     public_key: Vec<u8>,
 }
 
@@ -100,7 +100,7 @@ impl Bundle {
 }
 
 impl Certificate {
-    fn parse(der: &[u8]) -> Result<Self, CertificateError> {
+    pub(super) fn parse(der: &[u8]) -> Result<Self, CertificateError> {
         let malformed = |what: &str| CertificateError::Malformed(what.into());
         let parsed = X509Certificate::from_der(der).map_err(|error| malformed(&error.to_string()))?;
         let parsed = parsed.tbs_certificate;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use p256::{
     SecretKey,
-    ecdsa::{DerSignature, SigningKey},
+    ecdsa::{DerSignature, SigningKey, signature::Signer as _},
     elliptic_curve::{rand_core::OsRng, sec1::ToEncodedPoint as _},
     pkcs8::{AssociatedOid as _, LineEnding},
 };
@@ -134,6 +134,19 @@ impl PrivateKey {
             public_key: Some(public.as_bytes()),
         };
         key.to_pem(LineEnding::LF).map_err(RequestError::Key)
+    }
+
+    /// Reads a key in the form of [`PrivateKey::to_pem`]; `None` if it is not one on P-256.
+    #[must_use]
+    pub fn from_pem(pem: &str) -> Option<Self> {
+        SecretKey::from_sec1_pem(pem).ok().map(Self)
+    }
+
+    /// Signs a message with ECDSA and SHA-256; the signature is in DER.
+    #[must_use]
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let signature: DerSignature = SigningKey::from(&self.0).sign(message);
+        signature.as_bytes().to_vec()
     }
 
     /// A signing request for `subject` as a PEM block `CERTIFICATE REQUEST`, signed with SHA-256.

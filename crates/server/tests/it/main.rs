@@ -25,6 +25,7 @@ mod logins;
 mod outage;
 mod preflight;
 mod program;
+mod recovery;
 mod restart;
 mod serving;
 mod webhook;

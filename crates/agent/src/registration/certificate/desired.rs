@@ -27,6 +27,8 @@ pub(crate) struct DesiredCertificate {
     pub(crate) secret: ObjectKey,
     /// Other keys of the secret, besides certificate and key.
     pub(crate) additional_data: BTreeMap<&'static str, String>,
+    /// Whether the request proves that the certificate in the secret is the agent's own.
+    pub(crate) is_recovery: bool,
 }
 
 impl DesiredCertificate {
@@ -40,6 +42,7 @@ impl DesiredCertificate {
             subject: names.subject(),
             expiration_seconds: seconds,
             secret,
+            is_recovery: false,
             additional_data: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
         }
     }
@@ -88,9 +91,12 @@ impl DesiredCertificate {
     pub(super) fn approval(&self) -> String {
         match &self.addon {
             Some(addon) => format!("the manager of add-on {addon} or an admin of the hub approves"),
-            None => {
-                format!("an admin of the hub approves with: clusteradm accept --clusters {}", self.cluster)
-            }
+            None if self.is_recovery => format!(
+                "it proves with the former one that it is the same agent, if that is there: the hub approves if its policy \
+                 allows, or else an admin of the hub with: clusteradm accept --clusters {}",
+                self.cluster
+            ),
+            None => format!("an admin of the hub approves with: clusteradm accept --clusters {}", self.cluster),
         }
     }
 }

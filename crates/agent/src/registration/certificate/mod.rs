@@ -9,12 +9,15 @@
 //!
 //! The state is in memory only, and so is a new private key until the Secret holds it. The agent follows only the request that
 //! it created itself; others of the cluster, or of the add-on, count towards the limit. After the bootstrap, the outcome is
-//! reported in a condition of the ManagedCluster or ManagedClusterAddOn, and kept in memory until it is written.
+//! reported in a condition of the ManagedCluster or ManagedClusterAddOn, and kept in memory until it is written. The Secret keeps
+//! the former certificate and its key until it holds the new ones: with them an agent that bootstraps again proves who it is
+//! ([`recovery`]).
 
 mod csr;
 mod desired;
 mod outcomes;
 mod plan;
+mod recovery;
 mod report;
 mod secret;
 
@@ -171,8 +174,8 @@ impl Certificate {
         unsigned.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
 
-    async fn request(&self) -> Applied {
-        match self.create_request().await {
+    async fn request(&self, known: Option<&Secret>) -> Applied {
+        match self.create_request(known).await {
             Ok(pending) => {
                 let approval = self.desired.approval();
                 info!(request = pending.name, "requested a certificate from the hub; {approval}");
@@ -183,9 +186,9 @@ impl Certificate {
         }
     }
 
-    async fn create_request(&self) -> Result<Pending, CertificateError> {
+    async fn create_request(&self, known: Option<&Secret>) -> Result<Pending, CertificateError> {
         let key = PrivateKey::generate();
-        let request = csr::request(&self.desired, &key)?;
+        let request = recovery::with_proof(csr::request(&self.desired, &key)?, &self.desired, known);
         let created = write::create(&self.requests.api(), &request).await?;
         Ok(Pending { name: created.metadata.name.unwrap_or_default(), key: key.to_pem()? })
     }
@@ -269,7 +272,7 @@ impl Controller for Certificate {
                 condition: self.reporter.confirm(&self.desired, report::rotated(&self.desired, &bundle)),
                 ..Applied::waiting(Requeue::After(renew_in.min(RESYNC)))
             },
-            Plan::Request => self.request().await,
+            Plan::Request => self.request(observed.secret.as_deref()).await,
             Plan::Halt => {
                 let condition = report::halted(&self.desired);
                 warn!("{}", condition.message);
