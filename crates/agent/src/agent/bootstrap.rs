@@ -16,7 +16,7 @@ use tracing::{Instrument as _, info, info_span, warn};
 
 use super::{
     Agent, AgentConfig, AgentError, USER_AGENT,
-    credentials::Credentials,
+    credentials::{Credentials, HUB_CERTIFICATE},
     hub_kubeconfig::{Connection, Invalid},
     hubs::Leave,
 };
@@ -34,6 +34,9 @@ impl Agent {
     /// Ends when the credentials are valid, when the bootstrap kubeconfig has changed, or when another hub is to be selected.
     pub(super) async fn bootstrap_phase(&self, cause: Invalid) -> Result<(), AgentError> {
         let changes = BootstrapChanges::from_now(self);
+        if let Invalid::Expired(at) = cause {
+            self.context.metrics().certificate_expires(HUB_CERTIFICATE, at);
+        }
         let (path, connection) = self.bootstrap_connection(cause)?;
         let endpoint = Endpoint::load(&self.context, Some(path))?;
         connection.left_out.iter().for_each(|field| log_left_out(path, field));

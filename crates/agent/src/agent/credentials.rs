@@ -29,6 +29,8 @@ use crate::registration::certificate;
 const RESYNC: Duration = Duration::from_secs(300);
 /// The name of the health check, as in OCM.
 const HEALTH_CHECK: &str = "hub-kube-config";
+/// The certificate's name in metrics.
+pub(super) const HUB_CERTIFICATE: &str = "hub-client";
 
 /// The agent's credentials for the hub. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -102,7 +104,7 @@ impl Credentials {
     }
 
     pub(super) fn use_until(&self, until: Option<Timestamp>) {
-        until.into_iter().for_each(|until| self.context.metrics().certificate_expires("hub-client", until));
+        until.into_iter().for_each(|until| self.context.metrics().certificate_expires(HUB_CERTIFICATE, until));
         *self.in_use.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 

@@ -6,14 +6,17 @@ use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
 };
-use ocm_api::secrets;
+use ocm_api::{
+    recovery::{CERTIFICATE_ANNOTATION, SIGNATURE_ANNOTATION},
+    secrets,
+};
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::registration_world::{World, clock, later, name};
+use crate::registration_world::{Running, World, clock, later, looks_again, name};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -54,6 +57,46 @@ async fn a_certificate_about_to_expire_is_renewed_without_a_restart() -> Result<
     agent.stop().await
 }
 
+/// Lets the controller of the certificate look again.
+async fn reconcile(world: &World, agent: &Running, key: &str) -> Result<()> {
+    world.touch_secret(key).await?;
+    looks_again(agent, "client-certificate", 1).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_nobody_approves_is_reported_once_with_the_command_and_the_time_that_is_left() -> Result<()> {
+    const TYPE: &str = "ClusterCertificateRotated";
+    let world = World::new().await?;
+    let clock = clock();
+    let agent = world.join(world.config(), clock.clone()).await?;
+    reconcile(&world, &agent, "healthy").await?;
+    let conditions = world.managed_cluster().await?.status.unwrap_or_default().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != TYPE), "a healthy certificate takes no write");
+
+    later(&clock, 300 * DAY);
+    reconcile(&world, &agent, "due").await?;
+    let requests = world.request_count(2).await?;
+    let renewal = requests.iter().find(|request| request.spec.username == Some(world.user())).context("no renewal")?;
+    reconcile(&world, &agent, "pending").await?;
+    later(&clock, Duration::from_secs(11 * 60));
+    reconcile(&world, &agent, "overdue").await?;
+    assert_eq!(world.condition(TYPE, "False").await?, "ClientCertificateUpdateFailed");
+    let overdue = async || {
+        let found = world.managed_cluster().await?.status.unwrap_or_default().conditions;
+        found.into_iter().find(|condition| condition.type_ == TYPE).context("no condition")
+    };
+    let reported = overdue().await?;
+    for part in ["kubectl certificate approve", name(renewal), "The present certificate is valid until"] {
+        assert!(reported.message.contains(part), "{}", reported.message);
+    }
+    later(&clock, Duration::from_secs(60 * 60));
+    reconcile(&world, &agent, "still-overdue").await?;
+    assert_eq!(overdue().await?, reported);
+    world.approve(renewal).await?;
+    assert_eq!(world.condition(TYPE, "True").await?, "ClientCertificateUpdated");
+    agent.stop().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn with_an_expired_certificate_it_starts_over_with_the_bootstrap_kubeconfig() -> Result<()> {
     let world = World::new().await?;
@@ -71,6 +114,14 @@ async fn with_an_expired_certificate_it_starts_over_with_the_bootstrap_kubeconfi
         anyhow::Ok(by_bootstrap.find(|request| name(request) != name(&first)))
     })
     .await?;
+    // It proves that it is the same agent, as the first request could not.
+    for (request, has_proof) in [(&first, false), (&request, true)] {
+        let annotations = request.annotations();
+        assert_eq!(annotations.contains_key(CERTIFICATE_ANNOTATION), has_proof);
+        assert_eq!(annotations.contains_key(SIGNATURE_ANNOTATION), has_proof);
+    }
+    let secret = world.secret().await?.context("no secret")?;
+    assert_eq!(request.annotations()[CERTIFICATE_ANNOTATION], secret["tls.crt"]);
     clock.set(start);
     world.approve(&request).await?;
     let renewed = world.lease().await?.spec.and_then(|spec| spec.renew_time);

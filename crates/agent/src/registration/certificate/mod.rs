@@ -190,7 +190,7 @@ impl Certificate {
         let key = PrivateKey::generate();
         let request = recovery::with_proof(csr::request(&self.desired, &key)?, &self.desired, known);
         let created = write::create(&self.requests.api(), &request).await?;
-        Ok(Pending { name: created.metadata.name.unwrap_or_default(), key: key.to_pem()? })
+        Ok(Pending { name: created.metadata.name.unwrap_or_default(), key: key.to_pem()?, since: None })
     }
 
     /// The certificate stays in memory until the secret holds it, so a failure takes no new request.
@@ -264,6 +264,11 @@ impl Controller for Certificate {
                 warn!("{}", condition.message);
                 Applied::done(condition)
             }
+            Plan::Overdue { request, since } => {
+                let condition = report::overdue(&self.desired, &request, since);
+                warn!("{}", condition.message);
+                Applied::done(condition)
+            }
             Plan::Refused(refusal) => {
                 warn!("{refusal}; delete it there, and the agent creates another one");
                 Applied::done(report::refused(&self.desired, &refusal))
@@ -286,8 +291,10 @@ impl Controller for Certificate {
         })
     }
 
-    async fn report(&self, _: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, CertificateError> {
-        if let Some(condition) = applied.condition {
+    async fn report(&self, observed: &Observed, applied: Applied, now: Timestamp) -> Result<Requeue, CertificateError> {
+        self.state().waits_since(now);
+        let condition = applied.condition.map(|condition| report::with_expiry(condition, observed.secret.as_deref()));
+        if let Some(condition) = condition {
             self.reporter.record(&self.desired, &condition);
             *self.unreported() = Some(condition);
         }

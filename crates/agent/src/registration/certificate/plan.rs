@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Secret};
 use ocm_api::{
     limits,
@@ -21,6 +21,8 @@ const RENEWAL_JITTER: f64 = 0.25;
 const SIGNING_PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest time until the next pass.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a renewal waits for its approval before the agent reports it: the hub approves within seconds.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// The state of the request.
 #[derive(Clone, Default)]
@@ -38,6 +40,13 @@ impl State {
             Self::Idle | Self::Issued(_) => None,
         }
     }
+
+    /// Records since when the agent waits for a request.
+    pub(super) fn waits_since(&mut self, now: Timestamp) {
+        if let Self::Pending(pending) = self {
+            pending.since.get_or_insert(now);
+        }
+    }
 }
 
 /// A request without outcome yet. No `Debug`: it holds the key.
@@ -45,6 +54,8 @@ impl State {
 pub(crate) struct Pending {
     pub(crate) name: String,
     pub(crate) key: String,
+    /// Since when the agent waits; set with the first report.
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// A certificate and its key. No `Debug`: it holds the key.
@@ -78,6 +89,8 @@ pub(crate) enum Plan {
     Signing { left: Duration },
     /// The request is approved, and nothing signs it.
     Unsigned { request: String },
+    /// The renewal has waited for its approval for too long.
+    Overdue { request: String, since: Timestamp },
     /// The request is refused; the agent waits until it is deleted.
     Refused(Refusal),
     /// The certificate is valid.
@@ -135,15 +148,15 @@ impl fmt::Display for Cause {
 pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     match &observed.state {
         State::Idle => idle(observed, now),
-        State::Pending(pending) => answered(pending, observed),
+        State::Pending(pending) => answered(pending, observed, now),
         State::Issued(credentials) => Plan::Save(credentials.clone()),
     }
 }
 
-fn answered(pending: &Pending, observed: &Observed) -> Plan {
+fn answered(pending: &Pending, observed: &Observed, now: Timestamp) -> Plan {
     let Some(request) = &observed.request else { return Plan::Restart(Cause::Gone(pending.name.clone())) };
     let certificate = match csr::answer(request) {
-        Answer::NotYet => return Plan::Wait,
+        Answer::NotYet => return waiting(pending, &observed.desired, now),
         Answer::Unsigned => return unsigned(pending, observed.unsigned_for),
         Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
         Answer::Issued(certificate) => certificate,
@@ -158,6 +171,14 @@ fn unsigned(pending: &Pending, since: Duration) -> Plan {
     match SIGNING_PATIENCE.saturating_sub(since) {
         Duration::ZERO => Plan::Unsigned { request: pending.name.clone() },
         left => Plan::Signing { left },
+    }
+}
+
+/// Certificates of add-ons are approved by their managers or by people, in their time.
+fn waiting(pending: &Pending, desired: &DesiredCertificate, now: Timestamp) -> Plan {
+    match pending.since.filter(|since| desired.addon.is_none() && now.duration_since(*since) >= PATIENCE) {
+        Some(since) => Plan::Overdue { request: pending.name.clone(), since },
+        None => Plan::Wait,
     }
 }
 

@@ -1,13 +1,14 @@
 //! The condition about the certificate, and where it is reported.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{Api, Client};
 use ocm_api::{
     addon::v1alpha1::ManagedClusterAddOn,
     cluster::v1::ManagedCluster,
-    conditions,
+    conditions::{self, status},
     reasons::cluster::{CLIENT_CERTIFICATE_UPDATE_FAILED, CLIENT_CERTIFICATE_UPDATED},
+    secrets::KEY_TLS_CERT,
 };
 use ocm_runtime::{
     Cache, Error, ObjectKey, conditions as set,
@@ -142,6 +143,23 @@ pub(super) fn rotated(desired: &DesiredCertificate, bundle: &Bundle) -> NewCondi
 /// No certificate, or no new one.
 pub(crate) fn failed(message: String) -> NewCondition {
     NewCondition::is_false(ROTATED, CLIENT_CERTIFICATE_UPDATE_FAILED, message)
+}
+
+/// A failure with the time until which there is still a certificate.
+pub(super) fn with_expiry(condition: NewCondition, secret: Option<&Secret>) -> NewCondition {
+    let certificate = secret.and_then(|secret| secret.data.as_ref()?.get(KEY_TLS_CERT));
+    let present = certificate.and_then(|pem| Bundle::parse(&pem.0).ok()).filter(|_| condition.status != status::TRUE);
+    let expiry = present.map(|bundle| format!(". The present certificate is valid until {}", bundle.not_after()));
+    NewCondition { message: condition.message + expiry.as_deref().unwrap_or_default(), ..condition }
+}
+
+/// The hub approves renewals by itself, so something is wrong there.
+pub(super) fn overdue(desired: &DesiredCertificate, request: &str, since: Timestamp) -> NewCondition {
+    failed(format!(
+        "The {what} is to be renewed, and nobody has approved certificate signing request {request} since {since}. Check on the \
+         hub that its controllers run, and approve the request: kubectl certificate approve {request}",
+        what = subject_of(desired)
+    ))
 }
 
 pub(super) fn request_failed(desired: &DesiredCertificate, cause: &Cause) -> NewCondition {

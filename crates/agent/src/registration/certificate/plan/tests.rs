@@ -13,7 +13,7 @@ use ocm_runtime::{
 };
 use rcgen::{DistinguishedName, DnType, KeyPair};
 
-use super::*;
+use super::{super::report, *};
 use crate::{agent::Names, testing::sec1};
 
 /// The life of every certificate here: a hundred days from the start of 2026.
@@ -99,7 +99,7 @@ fn request(name: &str, conditions: &[&str], certificate: Option<&[u8]>) -> Certi
 
 /// The state and the hub's answer to it.
 fn pending(key: &str, answer: Option<CertificateSigningRequest>) -> Observed {
-    let state = State::Pending(Pending { name: "cluster1-abc".into(), key: key.into() });
+    let state = State::Pending(Pending { name: "cluster1-abc".into(), key: key.into(), since: None });
     Observed { state, request: answer.map(Arc::new), ..observed() }
 }
 
@@ -257,4 +257,30 @@ fn requests_of_others_are_distinguished() {
     let other_addon = DesiredCertificate { addon: Some("other".into()), ..for_an_addon() };
     let other_signer = DesiredCertificate { signer: "example.com/hello".into(), ..for_an_addon() };
     assert!(!other_addon.is_asked_for_by(&addons) && !other_signer.is_asked_for_by(&addons));
+}
+
+#[test]
+fn a_renewal_that_nobody_approves_is_reported_after_ten_minutes_with_the_command_and_the_expiry() {
+    let since = Some(day(1.0));
+    let plan_after = |minutes: f64, desired: DesiredCertificate| {
+        let state = State::Pending(Pending { name: "cluster1-abc".into(), key: "key".into(), since });
+        let request = Some(Arc::new(request("cluster1-abc", &[], None)));
+        let observed = Observed { desired: Arc::new(desired), state, request, ..observed() };
+        plan(&observed, day(1.0 + minutes / 1440.0))
+    };
+    assert!(matches!(plan_after(9.0, desired()), Plan::Wait));
+    let Plan::Overdue { request, since } = plan_after(10.5, desired()) else { panic!("it is not reported") };
+    let condition = report::with_expiry(report::overdue(&desired(), &request, since), observed().secret.as_deref());
+    for part in ["since 2026-01-02T00:00:00Z", "kubectl certificate approve cluster1-abc", "until 2026-04-11"] {
+        assert!(condition.message.contains(part), "{}", condition.message);
+    }
+    assert!(matches!(plan_after(10.5, for_an_addon()), Plan::Wait), "managers and people take their time");
+}
+
+#[test]
+fn a_request_waits_since_the_first_time_that_it_is_reported() {
+    let mut state = State::Pending(Pending { name: "cluster1-abc".into(), key: "key".into(), since: None });
+    [1.0, 2.0].into_iter().for_each(|at| state.waits_since(day(at)));
+    let State::Pending(pending) = state else { panic!("it no longer waits") };
+    assert_eq!(pending.since, Some(day(1.0)));
 }
