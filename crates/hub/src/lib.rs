@@ -53,8 +53,6 @@ use ocm_runtime::{
 use tracing::info;
 
 use crate::context::HubContext;
-#[cfg(fuzzing)]
-pub use crate::placement::fuzzing;
 pub use crate::{
     controllers::{CONTROLLERS, ControllerInfo, UnknownController},
     error::Error,
@@ -63,6 +61,8 @@ pub use crate::{
         recovery::RecoveryPolicy,
     },
 };
+#[cfg(fuzzing)]
+pub use crate::{placement::fuzzing, registration::recovery::fuzzing as recovery_fuzzing};
 
 /// Configuration of a hub.
 #[derive(Clone, Debug)]

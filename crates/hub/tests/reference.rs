@@ -4,18 +4,19 @@ use std::{collections::BTreeSet, convert::Infallible, env, fmt::Write as _, fs, 
 
 use kube::Client;
 use ocm_api::leases::HubComponent;
-use ocm_hub::{CONTROLLERS, ControllerInfo, Hub, HubConfig, StartError, feature_gates};
+use ocm_hub::{CONTROLLERS, ControllerInfo, Hub, HubConfig, RecoveryPolicy, StartError, feature_gates};
 use ocm_runtime::{Context, feature_gates::FeatureGates};
 
 /// The kinds that the hub watches if this controller runs alone, by its metrics. No server is needed.
 fn watched(controller: &ControllerInfo) -> Result<BTreeSet<String>, StartError> {
-    let context = start(HubConfig { controllers: vec![controller.name.into()], ..with_all_gates() })?;
+    let context = start(HubConfig { controllers: vec![controller.name.into()], ..with_everything() })?;
     Ok(labels(&context, "ocm_watch_synced{kind=\""))
 }
 
-fn with_all_gates() -> HubConfig {
+fn with_everything() -> HubConfig {
     let gates = FeatureGates::parse(&feature_gates::known(), &["AllAlpha=true", "AllBeta=true"].map(str::to_owned));
-    HubConfig { gates: gates.unwrap_or_default(), ..HubConfig::default() }
+    let recovery = RecoveryPolicy { users: vec!["user".into()], ..RecoveryPolicy::default() };
+    HubConfig { gates: gates.unwrap_or_default(), recovery, ..HubConfig::default() }
 }
 
 /// A hub whose API server does not answer.
@@ -50,7 +51,7 @@ fn page() -> Result<String, StartError> {
 
 /// The controllers that run in a hub of all controllers, by their metrics.
 fn running() -> Result<BTreeSet<String>, StartError> {
-    let context = start(with_all_gates())?;
+    let context = start(with_everything())?;
     Ok(labels(&context, "ocm_controller_queue_depth{controller=\""))
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct RecoveryArgs {
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     certificate_recovery_users: Vec<String>,
 
-    /// Groups of such users
+    /// Groups of such users, see --certificate-recovery-users
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     certificate_recovery_groups: Vec<String>,
 
@@ -25,7 +25,7 @@ pub(crate) struct RecoveryArgs {
     #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = flags::duration)]
     certificate_recovery_window: Duration,
 
-    /// How many recoveries a cluster has within that time
+    /// How many recoveries a cluster has within --certificate-recovery-window
     #[arg(long, value_name = "NUMBER", default_value_t = RecoveryPolicy::LIMIT)]
     certificate_recovery_limit: usize,
 }

@@ -9,13 +9,16 @@ use ocm_api::{
     feature_gates::CLUSTER_PROFILE,
 };
 use ocm_apimachinery::yaml;
-use ocm_hub::{HubConfig, feature_gates};
+use ocm_hub::{HubConfig, RecoveryPolicy, feature_gates};
 use ocm_runtime::feature_gates::FeatureGates;
 use ocm_testing::ControlPlane;
 
 use crate::support::{World, context, deploy, install, start_hub, started};
 
 pub(crate) const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+
+/// How many recoveries of certificates a cluster has.
+pub(crate) const RECOVERIES: usize = 2;
 
 /// Starts the hub, once, and returns when its watches are complete.
 pub(crate) async fn gated_world() -> Result<World> {
@@ -32,7 +35,10 @@ async fn start() -> Result<&'static ControlPlane> {
     let gates = ["ManagedClusterAutoApproval=true", "ClusterProfile=true"].map(str::to_owned);
     let gates = FeatureGates::parse(&feature_gates::known(), &gates)?;
     let auto_approved_csr_users = vec![BOOTSTRAP_USER.to_owned()];
-    start_hub(plane, &context, HubConfig { gates, auto_approved_csr_users, ..HubConfig::default() }).await?;
+    let groups = vec!["recoverers".to_owned()];
+    let recovery = RecoveryPolicy { groups, limit: RECOVERIES, ..RecoveryPolicy::default() };
+    plane.apply_yaml(&deploy("certificate-recovery.yaml")?).await?;
+    start_hub(plane, &context, HubConfig { gates, auto_approved_csr_users, recovery, ..HubConfig::default() }).await?;
     // It is ready without the CRD of ClusterProfiles, and without the right to watch them.
     plane.apply_yaml(&profile_crd()?).await?;
     plane.apply_yaml(&deploy("cluster-profile.yaml")?).await?;

@@ -21,6 +21,7 @@ mod placement_audit;
 mod placement_decisions;
 mod placement_sets;
 mod placement_world;
+mod recovery;
 mod refused;
 mod requests;
 mod rights;

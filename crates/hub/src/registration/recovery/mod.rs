@@ -27,6 +27,8 @@
 //!   hub considers it again, and is not counted twice.
 
 mod decision;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod policy;
 mod proof;
 mod record;
