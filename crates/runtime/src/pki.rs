@@ -2,11 +2,13 @@
 //!
 //! What others send (requests, certificates) is parsed here and nowhere else.
 
+mod authorities;
 mod certificate;
 mod client;
 mod request;
 mod self_signed;
 
+pub use authorities::Authorities;
 pub use certificate::{Bundle, CertificateError};
 pub use client::{ClientCertificate, ClientCertificateError};
 pub use request::{PrivateKey, RequestError, Subject, parse_request};

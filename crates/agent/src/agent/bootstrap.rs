@@ -114,12 +114,9 @@ impl Agent {
         connection: Option<&Connection>,
     ) -> Result<DesiredCertificate, AgentError> {
         let kubeconfig = connection.map(Connection::render).transpose()?;
-        Ok(DesiredCertificate::own(
-            &self.names,
-            self.config.hub_secret(),
-            kubeconfig,
-            self.config.certificate_seconds(),
-        ))
+        let (secret, seconds) = (self.config.hub_secret(), self.config.certificate_seconds());
+        let own = DesiredCertificate::own(&self.names, secret, kubeconfig, seconds);
+        Ok(DesiredCertificate { hub: connection.cloned(), ..own })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
         addon::{self, HostClusters},
         certificate::{Certificate, Reporter, Requests},
         hub_acceptance::HubAcceptance,
+        hub_ca::HubCa,
         hub_contact::HubContact,
         lease::LeaseRenewal,
         status::{ClaimRules, Status, StatusSettings},
@@ -60,6 +61,9 @@ impl Agent {
         let status = self.status_settings(work.hub_hash.clone());
         let recorder = self.recorder(&hub);
         phase.run(self.certificate(&hub)?, 1);
+        if let Some(base) = self.credentials.hub() {
+            phase.run(HubCa::new(&hub, &self.management, self.config.hub_secret(), base), 1);
+        }
         phase.run(LeaseRenewal::new(phase, &hub, &self.names.cluster), 1);
         if self.config.selects_hub() {
             self.watch_hub(phase, &hub, leave);
@@ -99,7 +103,7 @@ impl Agent {
 
     /// Add-ons get the same kubeconfig as the agent itself, or one that differs in the user.
     fn addon_settings(&self, connection: &Connection) -> Result<addon::Settings, AgentError> {
-        let bootstrap = self.credentials.hub();
+        let bootstrap = self.credentials.hub().map(|base| self.credentials.extended(&base));
         let (driver, connection) = (self.config.addon_driver.clone(), bootstrap.as_ref().unwrap_or(connection));
         Ok(addon::Settings {
             cluster: self.names.cluster.clone(),
@@ -148,16 +152,18 @@ impl Agent {
                 _ = changes.changed() => {}
                 () = tokio::time::sleep(CLOCK_POLL.min(self.time_left())) => {}
             }
-            if self.names_another_hub(connection) {
-                return warn!("the credentials are for another hub now, starting over");
+            if self.is_other_connection(connection) {
+                return info!("the address or the certificate authorities of the hub have changed, starting over");
             }
             // Also without a change, to retry what failed before.
             self.reload(endpoint).await;
         }
     }
 
-    fn names_another_hub(&self, connection: &Connection) -> bool {
-        Connection::read(&self.credentials.kubeconfig()).is_ok_and(|new| new.server != connection.server)
+    /// Add-ons get their kubeconfigs when the agent connects.
+    fn is_other_connection(&self, connection: &Connection) -> bool {
+        let own = Connection::read(&self.credentials.kubeconfig());
+        own.is_ok_and(|new| new.server != connection.server || new.ca_data != connection.ca_data)
     }
 
     /// The time until shortly after the certificate expires.

@@ -19,6 +19,7 @@ use tracing::info;
 use super::{
     AgentError,
     files::{FilesError, HubDir},
+    hub_ca::FollowedCa,
     hub_kubeconfig::{self, Connection, ConnectionError, Invalid, Valid},
     hubs::SelectedHub,
     names::Names,
@@ -79,6 +80,12 @@ impl Credentials {
         self.bootstrap.as_ref().map(|path| Connection::read(path))
     }
 
+    /// A connection with the certificate authorities that were added to it.
+    pub(super) fn extended(&self, connection: &Connection) -> Connection {
+        let followed = self.dir.read(secrets::KEY_FOLLOWED_CA).and_then(|text| FollowedCa::read(&text));
+        FollowedCa::extend(followed.as_ref(), connection)
+    }
+
     /// The connection that they must be for: that of the bootstrap kubeconfig, or while this cannot be read, that of the
     /// selected hub. `None` if neither is known.
     pub(super) fn hub(&self) -> Option<Connection> {
@@ -95,7 +102,14 @@ impl Credentials {
     pub(super) fn check(&self) -> Result<Valid, Invalid> {
         let bootstrap = self.hub();
         let now = self.context.clock().now();
-        self.dir.consistently(|| hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, now))
+        self.dir.consistently(|| {
+            let extended = bootstrap.as_ref().map(|connection| self.extended(connection));
+            match hub_kubeconfig::check(&self.dir, extended.as_ref(), &self.names, now) {
+                // The kubeconfig follows the additions with the next certificate.
+                Err(Invalid::OtherHub(_)) => hub_kubeconfig::check(&self.dir, bootstrap.as_ref(), &self.names, now),
+                checked => checked,
+            }
+        })
     }
 
     /// Subscribes to changes of the files.

@@ -19,6 +19,7 @@ mod credentials;
 mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod hub_ca;
 mod hub_kubeconfig;
 mod hubs;
 pub mod names;
@@ -35,7 +36,6 @@ use ocm_runtime::{
 };
 use tracing::{Instrument as _, info, info_span, warn};
 
-pub(crate) use self::hubs::{Leave, StayOrLeave};
 use self::{
     bootstrap::BootstrapSecret,
     credentials::{Credentials, HubKubeconfigFiles},
@@ -47,6 +47,11 @@ pub use self::{
     hub_kubeconfig::{ConnectionError, Invalid},
     hubs::Hubs,
     names::{Names, NamesError},
+};
+pub(crate) use self::{
+    hub_ca::FollowedCa,
+    hub_kubeconfig::Connection,
+    hubs::{Leave, StayOrLeave},
 };
 
 /// The user agent; the part before the slash is the field manager.

@@ -7,6 +7,7 @@
 //! | [`certificate`] | yes | yes | gets the agent's client certificate, renews it, keeps it in a Secret |
 //! | [`hub_contact`] | yes | yes | leaves a hub that has been out of reach for too long, if there are several |
 //! | [`hub_acceptance`] | | yes | leaves a hub that no longer accepts the cluster, if there are several |
+//! | [`hub_ca`] | | yes | follows the certificate authority of the hub |
 //! | [`lease`] | | yes | renews the cluster's lease, by which the hub knows that the agent is running |
 //! | [`status`] | | yes | reports health, version, resources, claims and namespaces of the cluster |
 //! | [`addon`] | | yes | gets certificates for the add-ons of the cluster, and reports on their health |
@@ -20,6 +21,7 @@ pub mod addon;
 pub mod certificate;
 pub mod cluster_creation;
 pub mod hub_acceptance;
+pub mod hub_ca;
 pub mod hub_contact;
 pub(crate) mod join_problem;
 pub mod lease;

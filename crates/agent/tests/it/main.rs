@@ -7,6 +7,7 @@ mod addon_token;
 mod addon_world;
 mod agent_id;
 mod registration;
+mod registration_hub_ca;
 mod registration_rotation;
 mod registration_short;
 mod registration_status;

@@ -113,6 +113,15 @@ impl World {
         Self::between(hub, fixture::get().managed1).await
     }
 
+    /// With a hub of its own, for a test that changes how it is reached.
+    pub(crate) async fn with_own_hub() -> Result<Self> {
+        install_crypto_provider();
+        // Its processes end with this one; the test is the last to use it.
+        let hub: &'static ControlPlane = Box::leak(Box::new(ControlPlane::builder().audit(true).start().await?));
+        prepare_hub(hub).await?;
+        Self::between(hub, fixture::get().managed1).await
+    }
+
     /// With a hub that knows no add-ons: the second managed cluster plays it.
     pub(crate) async fn without_addons() -> Result<Self> {
         let fixture = fixture::get();

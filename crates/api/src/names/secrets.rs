@@ -17,6 +17,9 @@ pub const KEY_TLS_CERT: &str = "tls.crt";
 /// Key: private key of the client certificate, PEM `EC PRIVATE KEY`.
 pub const KEY_TLS_KEY: &str = "tls.key";
 
+/// Key: certificate authorities of the hub that were added to those of the bootstrap kubeconfig, JSON. Ours alone.
+pub const KEY_FOLLOWED_CA: &str = "followed-ca.json";
+
 /// Name of the user in a kubeconfig written by the agent.
 pub const KUBECONFIG_USER: &str = "default-auth";
 /// Name of the context in a kubeconfig written by the agent.

@@ -181,6 +181,7 @@ impl Settings {
             signer: registration.signer_name.clone(),
             expiration_seconds: self.certificate_seconds,
             secret,
+            hub: None,
             is_recovery: false,
             additional_data: [(KEY_CLUSTER_NAME, self.cluster.clone())].into_iter().chain(kubeconfig).collect(),
         }

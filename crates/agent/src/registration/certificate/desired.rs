@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{ByteString, api::certificates::v1::CertificateSigningRequest};
+use k8s_openapi::{
+    ByteString,
+    api::{certificates::v1::CertificateSigningRequest, core::v1::Secret},
+};
 use ocm_api::{
     components, identities, labels,
-    secrets::{KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY, KEY_TOKEN},
+    secrets::{
+        KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_FOLLOWED_CA, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY, KEY_TOKEN,
+    },
     signers,
 };
 use ocm_runtime::{ObjectKey, pki::Subject};
 
 use super::plan::Credentials;
-use crate::agent::Names;
+use crate::agent::{Connection, FollowedCa, Names};
 
 /// The desired certificate, and its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub(crate) struct DesiredCertificate {
     pub(crate) secret: ObjectKey,
     /// Other keys of the secret, besides certificate and key.
     pub(crate) additional_data: BTreeMap<&'static str, String>,
+    /// The hub in the bootstrap kubeconfig, for the agent's own kubeconfig: certificate authorities may be added to it.
+    pub(crate) hub: Option<Connection>,
     /// Whether the request proves that the certificate in the secret is the agent's own.
     pub(crate) is_recovery: bool,
 }
@@ -42,20 +49,31 @@ impl DesiredCertificate {
             subject: names.subject(),
             expiration_seconds: seconds,
             secret,
+            hub: None,
             is_recovery: false,
             additional_data: own.into_iter().chain(kubeconfig.map(|text| (KEY_KUBECONFIG, text))).collect(),
         }
     }
 
-    /// The secret's data without certificate and key.
-    pub(super) fn additional(&self) -> BTreeMap<String, ByteString> {
+    /// The secret's data without certificate and key. The kubeconfig has the certificate authorities that the secret adds.
+    pub(super) fn additional(&self, known: Option<&Secret>) -> BTreeMap<String, ByteString> {
         let data = |text: &String| ByteString(text.clone().into_bytes());
-        self.additional_data.iter().map(|(key, text)| ((*key).to_owned(), data(text))).collect()
+        let all = self.additional_data.iter().map(|(key, text)| ((*key).to_owned(), data(text)));
+        all.chain(self.extended_kubeconfig(known).map(|text| (KEY_KUBECONFIG.to_owned(), data(&text)))).collect()
+    }
+
+    fn extended_kubeconfig(&self, known: Option<&Secret>) -> Option<String> {
+        let followed = FollowedCa::read(&known?.data.as_ref()?.get(KEY_FOLLOWED_CA)?.0)?;
+        FollowedCa::extend(Some(&followed), self.hub.as_ref()?).render().ok()
     }
 
     /// The secret's data.
-    pub(super) fn secret_data(&self, credentials: &Credentials) -> BTreeMap<String, ByteString> {
-        let mut data = self.additional();
+    pub(super) fn secret_data(
+        &self,
+        credentials: &Credentials,
+        known: Option<&Secret>,
+    ) -> BTreeMap<String, ByteString> {
+        let mut data = self.additional(known);
         data.insert(KEY_TLS_CERT.into(), ByteString(credentials.certificate.clone()));
         data.insert(KEY_TLS_KEY.into(), ByteString(credentials.key.clone().into_bytes()));
         data

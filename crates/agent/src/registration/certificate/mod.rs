@@ -196,7 +196,7 @@ impl Certificate {
     /// The certificate stays in memory until the secret holds it, so a failure takes no new request.
     async fn save(&self, known: Option<&Secret>, credentials: Credentials) -> Result<Applied, CertificateError> {
         *self.state() = State::Issued(credentials.clone());
-        let (secret, data) = (&self.desired.secret, self.desired.secret_data(&credentials));
+        let (secret, data) = (&self.desired.secret, self.desired.secret_data(&credentials, known));
         let obsolete = self.desired.obsolete();
         match save_secret(&self.secrets_api(), secret, known, &data, obsolete).await.map_err(CertificateError::from) {
             Ok(saved) => {

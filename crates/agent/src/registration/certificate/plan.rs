@@ -156,7 +156,7 @@ pub(super) fn plan(observed: &Observed, now: Timestamp) -> Plan {
 fn answered(pending: &Pending, observed: &Observed, now: Timestamp) -> Plan {
     let Some(request) = &observed.request else { return Plan::Restart(Cause::Gone(pending.name.clone())) };
     let certificate = match csr::answer(request) {
-        Answer::NotYet => return waiting(pending, &observed.desired, now),
+        Answer::NotYet => return waiting(pending, observed, now),
         Answer::Unsigned => return unsigned(pending, observed.unsigned_for),
         Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
         Answer::Issued(certificate) => certificate,
@@ -174,12 +174,18 @@ fn unsigned(pending: &Pending, since: Duration) -> Plan {
     }
 }
 
-/// Certificates of add-ons are approved by their managers or by people, in their time.
-fn waiting(pending: &Pending, desired: &DesiredCertificate, now: Timestamp) -> Plan {
-    match pending.since.filter(|since| desired.addon.is_none() && now.duration_since(*since) >= PATIENCE) {
+/// First certificates and those of add-ons are approved by people or by managers, in their time.
+fn waiting(pending: &Pending, observed: &Observed, now: Timestamp) -> Plan {
+    let is_renewal = || observed.desired.addon.is_none() && present(observed).is_some_and(|it| !it.is_expired(now));
+    match pending.since.filter(|since| now.duration_since(*since) >= PATIENCE && is_renewal()) {
         Some(since) => Plan::Overdue { request: pending.name.clone(), since },
         None => Plan::Wait,
     }
+}
+
+/// The certificate in the secret.
+fn present(observed: &Observed) -> Option<Bundle> {
+    Bundle::parse(&observed.secret.as_ref()?.data.as_ref()?.get(KEY_TLS_CERT)?.0).ok()
 }
 
 fn usable(certificate: &[u8], key: &str, subject: &Subject) -> Result<Bundle, String> {
@@ -204,7 +210,7 @@ fn idle(observed: &Observed, now: Timestamp) -> Plan {
 /// The time until renewal, and the certificate; `None` if the secret's data is not valid.
 fn time_to_renewal(observed: &Observed, now: Timestamp) -> Option<(Duration, Bundle)> {
     let data = observed.secret.as_ref()?.data.as_ref()?;
-    let additional = observed.desired.additional();
+    let additional = observed.desired.additional(observed.secret.as_deref());
     if additional.iter().any(|(key, value)| data.get(key) != Some(value)) {
         return None;
     }

@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_former_key_signs_the_request_and_its_name() {
         let former = credentials(&names("9hdnf"));
-        let request = proved(&desired(), desired().secret_data(&former));
+        let request = proved(&desired(), desired().secret_data(&former, None));
         let name = request.name_any();
         assert!(name.starts_with("cluster1-") && request.metadata.generate_name.is_none(), "{name}");
         assert_eq!(request.annotations()[CERTIFICATE_ANNOTATION].as_bytes(), former.certificate);

@@ -72,7 +72,7 @@ fn secret(data: BTreeMap<String, ByteString>) -> Option<Arc<Secret>> {
 fn observed() -> Observed {
     Observed {
         desired: Arc::new(desired()),
-        secret: secret(desired().secret_data(&credentials(&names()))),
+        secret: secret(desired().secret_data(&credentials(&names()), None)),
         state: State::Idle,
         request: None,
         unsigned_for: Duration::ZERO,
@@ -128,7 +128,7 @@ fn without_a_complete_secret_a_certificate_is_asked_for() {
     let nothing = Observed { secret: None, ..observed() };
     assert!(matches!(plan(&nothing, day(1.0)), Plan::Request));
     for key in [KEY_CLUSTER_NAME, KEY_AGENT_NAME, KEY_KUBECONFIG, KEY_TLS_CERT, KEY_TLS_KEY] {
-        let mut data = desired().secret_data(&credentials(&names()));
+        let mut data = desired().secret_data(&credentials(&names()), None);
         data.remove(key);
         let incomplete = Observed { secret: secret(data), ..observed() };
         assert!(matches!(plan(&incomplete, day(1.0)), Plan::Request), "{key}");
@@ -140,13 +140,13 @@ fn other_names_or_another_kubeconfig_take_another_certificate() {
     let other = DesiredCertificate::own(&names(), secret_key(), Some("other".into()), None);
     assert!(matches!(plan(&Observed { desired: Arc::new(other), ..observed() }, day(1.0)), Plan::Request));
     let agent = Names { agent: "other".into(), ..names() };
-    let data = desired().secret_data(&credentials(&agent));
+    let data = desired().secret_data(&credentials(&agent), None);
     assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
 }
 
 #[test]
 fn a_key_that_is_not_the_certificates_takes_another_certificate() {
-    let mut data = desired().secret_data(&credentials(&names()));
+    let mut data = desired().secret_data(&credentials(&names()), None);
     data.insert(KEY_TLS_KEY.into(), ByteString(credentials(&names()).key.into_bytes()));
     assert!(matches!(plan(&Observed { secret: secret(data), ..observed() }, day(1.0)), Plan::Request));
 }
@@ -195,7 +195,7 @@ fn an_issued_certificate_is_saved_with_the_names_and_the_kubeconfig() {
     let new = credentials(&names());
     let answer = request("cluster1-abc", &[conditions::csr::APPROVED], Some(&new.certificate));
     let Plan::Save(saved) = plan(&pending(&new.key, Some(answer)), day(1.0)) else { panic!("it is not saved") };
-    let data = desired().secret_data(&saved);
+    let data = desired().secret_data(&saved, None);
     let keys: Vec<_> = data.keys().map(String::as_str).collect();
     assert_eq!(keys, ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"]);
     assert_eq!(data[KEY_TLS_CERT].0, new.certificate);
@@ -275,6 +275,7 @@ fn a_renewal_that_nobody_approves_is_reported_after_ten_minutes_with_the_command
         assert!(condition.message.contains(part), "{}", condition.message);
     }
     assert!(matches!(plan_after(10.5, for_an_addon()), Plan::Wait), "managers and people take their time");
+    assert!(matches!(plan_after(200.0 * 1440.0, desired()), Plan::Wait), "it has expired, and is recovered");
 }
 
 #[test]
