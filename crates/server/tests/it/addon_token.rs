@@ -11,27 +11,16 @@ use kube::{
 };
 use ocm_api::{addon::v1alpha1::KubeClientDriver, conditions::addon::TOKEN_REFRESHED, secrets::KEY_TOKEN};
 use ocm_runtime::{client::Endpoint, conditions::is_true, kubeconfig};
-use ocm_testing::{Process, Seen, TempDir, eventually, unique, write_kubeconfig};
+use ocm_testing::{Process, Seen, TempDir, eventually, unique};
 
 use crate::world::{World, world};
 
 /// A process of an agent that gives add-ons tokens, and logs everything.
 async fn start_agent(world: &World, cluster: &str, folder: &TempDir) -> Result<Process> {
-    let file = |name: &str| folder.path().join(name);
     let (bootstrap, own, namespace) = world.agent_identity().await?;
-    write_kubeconfig(&bootstrap, file("bootstrap"))?;
-    write_kubeconfig(&own, file("own"))?;
-    Process::build("ocm agent", crate::program::ocm(), file("log"))
-        .args(["agent", "--disable-leader-election", "--listen", "127.0.0.1:0", "-v=4"])
-        .args(["--namespace", &namespace, "--spoke-cluster-name", cluster, "--components=registration"])
+    crate::program::agent(folder.path(), cluster, &namespace, &bootstrap, &own)?
+        .args(["--disable-leader-election", "-v=4", "--components=registration"])
         .args(["--addon-kubeclient-registration-auth=token", "--addon-token-expiration-seconds=600"])
-        .arg("--bootstrap-kubeconfig")
-        .arg(file("bootstrap"))
-        .arg("--kubeconfig")
-        .arg(file("own"))
-        .arg("--hub-kubeconfig-dir")
-        .arg(file("hub"))
-        .without_env("RUST_LOG")
         .start()
 }
 

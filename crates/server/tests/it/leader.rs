@@ -154,23 +154,13 @@ async fn an_agent_holds_the_lock_of_what_it_runs_under_the_rights_of_deploy() ->
     let account = rbac::BOOTSTRAP_SERVICE_ACCOUNT;
     let bootstrap = world.hub_plane.kubeconfig_for_service_account(namespaces::OPERATOR, account).await?;
     let own = world.managed_plane.kubeconfig_for_service_account(namespaces::AGENT, AGENT_ACCOUNT).await?;
-    write_kubeconfig(&bootstrap, dir.path().join("bootstrap"))?;
-    write_kubeconfig(&own, dir.path().join("own"))?;
     for (components, lock) in [
         ("registration,work", leases::KLUSTERLET_AGENT_LOCK),
         ("registration", leases::REGISTRATION_AGENT_LOCK),
         ("work", leases::WORK_AGENT_LOCK),
     ] {
-        let agent = Process::build("agent", crate::program::ocm(), dir.path().join("agent.log"))
-            .args(["agent", "--listen", "127.0.0.1:0", "--components", components])
-            .args(["--spoke-cluster-name", &unique("elected"), "--namespace", namespaces::AGENT])
-            .arg("--bootstrap-kubeconfig")
-            .arg(dir.path().join("bootstrap"))
-            .arg("--kubeconfig")
-            .arg(dir.path().join("own"))
-            .arg("--hub-kubeconfig-dir")
-            .arg(dir.path().join("hub"))
-            .start()?;
+        let agent = crate::program::agent(dir.path(), &unique("elected"), namespaces::AGENT, &bootstrap, &own)?;
+        let agent = agent.args(["--components", components]).start()?;
         agent.wait_for_log("leading").await?;
         let held = lease(&world.managed, namespaces::AGENT, lock).await?;
         assert_ne!(held.holder_identity.unwrap_or_default(), "");

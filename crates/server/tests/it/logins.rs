@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use kube::config::{AuthInfo, Cluster, ExecConfig, Kubeconfig};
-use ocm_testing::{ConnectProxy, ControlPlane, Process, ProcessBuilder, TempDir, unique, write_kubeconfig};
+use ocm_testing::{ConnectProxy, ControlPlane, Process, ProcessBuilder, TempDir, unique};
 
 use crate::world::{World, world};
 
@@ -31,21 +31,12 @@ impl Login {
     }
 
     fn build(&self) -> Result<ProcessBuilder> {
-        write_kubeconfig(&self.bootstrap, self.file("bootstrap"))?;
-        write_kubeconfig(&self.own, self.file("own"))?;
-        let process = Process::build("ocm agent", crate::program::ocm(), self.file("log"));
-        Ok(process
-            .args(["agent", "--disable-leader-election", "--listen=127.0.0.1:0", "--namespace", &self.namespace])
-            .args(["--spoke-cluster-name", &self.cluster, "--components=registration", "--bootstrap-kubeconfig"])
-            .arg(self.file("bootstrap"))
-            .arg("--kubeconfig")
-            .arg(self.file("own"))
-            .arg("--hub-kubeconfig-dir")
-            .arg(self.file("hub"))
-            .without_env("RUST_LOG"))
+        let process =
+            crate::program::agent(self.dir.path(), &self.cluster, &self.namespace, &self.bootstrap, &self.own)?;
+        Ok(process.args(["--disable-leader-election", "--components=registration"]))
     }
 
-    /// Waits until the cluster is available; on failure the agent's log says why.
+    /// Waits until the cluster is available; an error contains the end of the agent's log.
     async fn joins(&self, agent: &Process) -> Result<()> {
         self.world.admit(&self.cluster).await.with_context(|| agent.log_tail())
     }

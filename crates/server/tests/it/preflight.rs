@@ -1,8 +1,8 @@
-//! What a process of an agent says at its start when something that it needs is missing: the cause, and the next step.
+//! The log of an agent that cannot start because something is missing: the cause, and the next step.
 
 use anyhow::{Context as _, Result};
 use kube::config::Kubeconfig;
-use ocm_testing::{Port, Process, TempDir, unique, write_kubeconfig};
+use ocm_testing::{Port, Process, TempDir, unique};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -12,24 +12,13 @@ use crate::world::{World, world};
 
 /// Starts an agent that bootstraps with this kubeconfig.
 async fn start(world: &World, dir: &TempDir, cluster: &str, bootstrap: &Kubeconfig) -> Result<Process> {
-    let file = |name: &str| dir.path().join(format!("{cluster}-{name}"));
     let (_, own, namespace) = world.agent_identity().await?;
-    write_kubeconfig(bootstrap, file("bootstrap"))?;
-    write_kubeconfig(&own, file("own"))?;
-    Process::build("ocm agent", crate::program::ocm(), file("log"))
-        .args(["agent", "--disable-leader-election", "--listen=127.0.0.1:0", "--namespace", &namespace])
-        .args(["--spoke-cluster-name", cluster, "--components=registration", "--bootstrap-kubeconfig"])
-        .arg(file("bootstrap"))
-        .arg("--kubeconfig")
-        .arg(file("own"))
-        .arg("--hub-kubeconfig-dir")
-        .arg(file("hub"))
-        .without_env("RUST_LOG")
-        .start()
+    let process = crate::program::agent(&dir.path().join(cluster), cluster, &namespace, bootstrap, &own)?;
+    process.args(["--disable-leader-election", "--components=registration"]).start()
 }
 
-/// Waits until the agent says why it cannot register its cluster, in these words.
-async fn says(agent: &Process, words: &[&str]) -> Result<()> {
+/// Waits until the agent logs why it cannot register its cluster, with these words.
+async fn logs(agent: &Process, words: &[&str]) -> Result<()> {
     let line = agent.wait_for_log("cannot create the ManagedCluster on the hub: ").await?;
     for word in words {
         assert!(line.contains(word), "{word:?} is not in: {line}");
@@ -51,33 +40,33 @@ async fn an_agent_that_cannot_join_says_why_and_what_to_do() -> Result<()> {
     let port = Port::free()?;
     let closed = at(&good, &format!("https://127.0.0.1:{}", port.number()))?;
     let agent = start(&world, &dir, &unique("closed"), &closed).await?;
-    says(&agent, &["cannot be reached: the connection was refused", "check that the server runs", "curl --insecure"])
+    logs(&agent, &["cannot be reached: the connection was refused", "check that the server runs", "curl --insecure"])
         .await?;
 
     let unresolved = start(&world, &dir, &unique("unresolved"), &at(&good, "https://hub.invalid:6443")?).await?;
-    says(&unresolved, &["its host name cannot be resolved", "getent hosts hub.invalid"]).await?;
+    logs(&unresolved, &["its host name cannot be resolved", "getent hosts hub.invalid"]).await?;
 
     let mut untrusted = good.clone();
     let authority = world.managed_plane.admin_config().clusters[0].cluster.clone().context("no cluster")?;
     let trusts = untrusted.clusters[0].cluster.as_mut().context("no cluster")?;
     trusts.certificate_authority_data = authority.certificate_authority_data;
     let agent = start(&world, &dir, &unique("untrusted"), &untrusted).await?;
-    says(&agent, &["not issued by the certificate authority that the kubeconfig names", "certificate-authority-data"])
+    logs(&agent, &["not issued by the certificate authority that the kubeconfig names", "certificate-authority-data"])
         .await?;
 
     let mut unknown = good.clone();
     unknown.auth_infos[0].auth_info.as_mut().context("no user")?.token = Some("nonsense".to_owned().into());
     let agent = start(&world, &dir, &unique("unknown"), &unknown).await?;
-    says(&agent, &["(401)", "clusteradm get token"]).await?;
+    logs(&agent, &["(401)", "clusteradm get token"]).await?;
 
     let account = unique("nobody");
     world.hub_plane.kubectl(&["create", "serviceaccount", &account, "--namespace=default"]).await?;
     let nobody = world.hub_plane.kubeconfig_for_service_account("default", &account).await?;
     let agent = start(&world, &dir, &unique("nobody"), &nobody).await?;
-    says(&agent, &["cannot get resource \"managedclusters\"", "open-cluster-management:bootstrap"]).await?;
+    logs(&agent, &["cannot get resource \"managedclusters\"", "open-cluster-management:bootstrap"]).await?;
 
     let agent = start(&world, &dir, &unique("no-hub"), &world.managed_plane.admin_config()).await?;
-    says(&agent, &["this server is no hub", "ocm crds --hub"]).await
+    logs(&agent, &["this server is no hub", "ocm crds --hub"]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

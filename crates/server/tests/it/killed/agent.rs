@@ -6,9 +6,9 @@ use kube::{
 };
 use ocm_api::work::v1::AppliedManifestWork;
 use ocm_testing::{
-    Process, TempDir, eventually,
+    TempDir, eventually,
     fault::{FaultyServer, WriteCount},
-    unique, write_kubeconfig,
+    unique,
 };
 use serde_json::json;
 
@@ -29,22 +29,10 @@ impl MortalAgent {
         let (bootstrap, own, namespace) = world.agent_identity().await?;
         let (hub, bootstrap) = through(world.hub_plane, &writes, bootstrap).await?;
         let (managed, own) = through(world.managed_plane, &writes, own).await?;
-        let file = |name: &str| folder.path().join(name);
-        let (bootstrap_file, own_file, hub_dir, log) = (file("bootstrap"), file("own"), file("hub"), file("log"));
-        write_kubeconfig(&bootstrap, &bootstrap_file)?;
-        write_kubeconfig(&own, &own_file)?;
-        let name = cluster.clone();
+        let (files, name) = (folder.path().to_owned(), cluster.clone());
         let start = move || {
-            Process::build("ocm agent", crate::program::ocm(), &log)
-                .args(["agent", "--disable-leader-election", "--listen", "127.0.0.1:0"])
-                .args(["--namespace", &namespace, "--spoke-cluster-name", &name, "--agent-id", &name])
-                .arg("--bootstrap-kubeconfig")
-                .arg(&bootstrap_file)
-                .arg("--kubeconfig")
-                .arg(&own_file)
-                .arg("--hub-kubeconfig-dir")
-                .arg(&hub_dir)
-                .start()
+            let process = crate::program::agent(&files, &name, &namespace, &bootstrap, &own)?;
+            process.args(["--disable-leader-election", "--agent-id", &name]).start()
         };
         let mortal = Mortal { start: Box::new(start), writes };
         Ok(Self { mortal, cluster, _servers: [hub, managed], _folder: folder })
