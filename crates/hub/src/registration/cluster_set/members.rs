@@ -74,8 +74,23 @@ impl StatusController for ClusterSetController {
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        builder
-            .watches(&self.sets, |change| (!matches!(change, Change::Deleted(_))).then(|| change.object().name_any()));
+        let (pace, queue) = (self.pace.clone(), builder.queue());
+        builder.watches(&self.sets, move |change| {
+            let name = change.object().name_any();
+            match change {
+                // Nearly always what was written here: to count again at once would write again while clusters change.
+                Change::Updated { old, new } if is_status_only(old, new) => {
+                    let pause = pace.pause(&name, Instant::now());
+                    queue.add_after(name, pause);
+                    None
+                }
+                Change::Added(_) | Change::Updated { .. } => Some(name),
+                Change::Deleted(_) => {
+                    pace.forget(&name);
+                    None
+                }
+            }
+        });
         let (selectors, pace, queue) = (self.selectors.clone(), self.pace.clone(), builder.queue());
         builder.watches(&self.clusters, move |change| {
             for set in selectors.read(|all| touched(all, change)) {
@@ -114,6 +129,10 @@ impl StatusController for ClusterSetController {
         }
         Ok(Requeue::OnChange)
     }
+}
+
+fn is_status_only(old: &ManagedClusterSet, new: &ManagedClusterSet) -> bool {
+    old.metadata.uid == new.metadata.uid && old.metadata.generation == new.metadata.generation
 }
 
 fn counted(members: usize) -> NewCondition {
