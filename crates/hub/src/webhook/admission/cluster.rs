@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::{api::authorization::v1::ResourceAttributes, apimachinery::pkg::apis::meta::v1::Time};
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use ocm_api::{
     authorization::{ACCEPT, JOIN, MANAGED_CLUSTER_SETS, MANAGED_CLUSTERS, REGISTER_GROUP},
     cluster::{GROUP, v1::ManagedCluster},
@@ -88,7 +88,7 @@ pub(super) fn rights(change: &Change<ManagedCluster>) -> Vec<Right> {
 
 /// Whether others own the cluster after this change than before. Kubernetes deletes an object whose owners do not exist.
 fn changes_owners(change: &Change<ManagedCluster>) -> bool {
-    change.old.as_ref().map(|old| old.owner_references()).unwrap_or_default() != change.new.owner_references()
+    change.old.as_ref().map(ResourceExt::owner_references).unwrap_or_default() != change.new.owner_references()
 }
 
 fn set_of(cluster: &ManagedCluster) -> &str {
