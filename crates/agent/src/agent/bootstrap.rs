@@ -116,7 +116,7 @@ impl Agent {
         let kubeconfig = connection.map(Connection::render).transpose()?;
         let (secret, seconds) = (self.config.hub_secret(), self.config.certificate_seconds());
         let own = DesiredCertificate::own(&self.names, secret, kubeconfig, seconds);
-        Ok(DesiredCertificate { hub: connection.cloned(), ..own })
+        Ok(DesiredCertificate { hub: connection.cloned().map(Box::new), ..own })
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct DesiredCertificate {
     /// Other keys of the secret, besides certificate and key.
     pub(crate) additional_data: BTreeMap<&'static str, String>,
     /// The hub in the bootstrap kubeconfig, for the agent's own kubeconfig: certificate authorities may be added to it.
-    pub(crate) hub: Option<Connection>,
+    pub(crate) hub: Option<Box<Connection>>,
     /// Whether the request proves that the certificate in the secret is the agent's own.
     pub(crate) is_recovery: bool,
 }
@@ -64,7 +64,7 @@ impl DesiredCertificate {
 
     fn extended_kubeconfig(&self, known: Option<&Secret>) -> Option<String> {
         let followed = FollowedCa::read(&known?.data.as_ref()?.get(KEY_FOLLOWED_CA)?.0)?;
-        FollowedCa::extend(Some(&followed), self.hub.as_ref()?).render().ok()
+        FollowedCa::extend(Some(&followed), self.hub.as_deref()?).render().ok()
     }
 
     /// The secret's data.
