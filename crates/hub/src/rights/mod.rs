@@ -3,7 +3,11 @@
 mod deployed;
 mod page;
 
-use std::{collections::BTreeMap, env, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::Path,
+};
 
 use ocm_runtime::ObjectKey;
 use serde::Serialize;
@@ -56,9 +60,21 @@ fn the_page_of_rights_is_what_deploy_and_the_hub_grant() {
     if env::var_os("BLESS").is_some() {
         fs::write(&path, &page).unwrap();
     }
-    let message =
-        "rights have changed: run BLESS=1 cargo test -p ocm-hub --lib rights, and review docs/reference/rights.md";
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "{message}");
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == page,
+        "rights have changed: run BLESS=1 cargo test -p ocm-hub --lib rights, and review docs/reference/rights.md\n{}",
+        differences(&committed, &page)
+    );
+}
+
+/// The lines that only one of two pages has.
+fn differences(old: &str, new: &str) -> String {
+    let only_in = |sign: &'static str, text: &str, other: &str| {
+        let others: BTreeSet<_> = other.lines().collect();
+        text.lines().filter(|line| !others.contains(line)).map(|line| format!("{sign} {line}\n")).collect::<String>()
+    };
+    only_in("-", old, new) + &only_in("+", new, old)
 }
 
 #[test]
