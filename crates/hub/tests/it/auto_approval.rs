@@ -87,10 +87,11 @@ async fn a_cluster_that_joins_is_accepted_with_one_patch_and_its_agent_gets_a_ce
     assert_eq!(conditions.len(), 1);
     assert_eq!((conditions[0].type_.as_str(), conditions[0].status.as_str()), ("Approved", "True"));
     assert_eq!(conditions[0].reason.as_deref(), Some("AutoApprovedByHubCSRApprovingController"));
-    // Two finalizers, a taint, and the acceptance.
+    // The acceptance, and the finalizers with the taint, which may take a second patch.
     let patches: BTreeMap<_, _> =
         writes_for(&world, &name)?.into_iter().filter(|(write, _)| write.contains("managedclusters ")).collect();
-    assert_eq!(patches, BTreeMap::from([("patch managedclusters 200".to_owned(), 4)]));
+    assert_eq!(patches.keys().collect::<Vec<_>>(), ["patch managedclusters 200"]);
+    assert!(patches.values().all(|patches| *patches <= 3), "{patches:?}");
     Ok(())
 }
 

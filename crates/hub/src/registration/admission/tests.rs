@@ -35,6 +35,7 @@ fn the_policies_and_bindings_of_the_installation_are_checked_and_no_others() {
 }
 
 /// An object of the installation for the first check, edited.
+#[expect(clippy::needless_pass_by_value, reason = "so that tests can write json!")]
 fn of_installation<K: DeserializeOwned>(kind: &str, edit: Value) -> Enforcement<K> {
     let mut object = installed().into_iter().find(|object| object["kind"] == kind).unwrap();
     ocm_apimachinery::merge::apply(&mut object, &json!({ "spec": edit }));
