@@ -6,7 +6,10 @@ use anyhow::Result;
 use ocm_runtime::Clock;
 use serde_json::json;
 
-use crate::registration_world::{Running, World, clock, later, looks_again};
+use crate::{
+    registration_world::{World, clock, later},
+    running::{Running, reconciles_again},
+};
 
 const UPDATED: &str = "ManagedClusterAddOnLeaseUpdated";
 const STOPPED: &str = "ManagedClusterAddOnLeaseUpdateStopped";
@@ -30,7 +33,7 @@ async fn an_addon_is_available_as_long_as_its_lease_is_renewed() -> Result<()> {
     World::renew(&world.managed_client, &namespace, "hello", clock.now()).await?;
     world.addon_condition("hello", "Available", "True", UPDATED).await?;
     later(&clock, Duration::from_secs(299));
-    looks_again(&agent, "addon-health", 2).await?;
+    reconciles_again(&agent, "addon-health", 2).await?;
     world.addon_condition("hello", "Available", "True", UPDATED).await?;
     later(&clock, Duration::from_secs(1));
     world.addon_condition("hello", "Available", "False", STOPPED).await?;
@@ -39,7 +42,7 @@ async fn an_addon_is_available_as_long_as_its_lease_is_renewed() -> Result<()> {
 
     let status =
         |writes: Vec<String>| writes.into_iter().filter(|write| write.contains("managedclusteraddons")).count();
-    looks_again(&agent, "addon-health", 10).await?;
+    reconciles_again(&agent, "addon-health", 10).await?;
     assert_eq!(status(world.hub_writes()?), 4, "one write for each change, and none without one");
     agent.stop().await
 }
@@ -108,7 +111,7 @@ async fn an_addon_whose_manager_tells_its_health_is_left_alone() -> Result<()> {
     world.create_addon("lease", &namespace).await?;
     let before = world.addon_conditions("custom").await?.len();
     world.addon_condition("lease", "Available", "Unknown", NOT_FOUND).await?;
-    looks_again(&agent, "addon-health", 3).await?;
+    reconciles_again(&agent, "addon-health", 3).await?;
     assert_eq!(world.addon_conditions("custom").await?.len(), before);
     agent.stop().await
 }

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::{
     addon_world::{FAILED, KUBE_CLIENT, ROTATED, UPDATED, create_namespace},
-    registration_world::{World, looks_again},
+    registration_world::World,
+    running::reconciles_again,
 };
 
 /// As of an add-on whose manager has to clean up.
@@ -34,11 +35,11 @@ async fn the_secret_goes_with_the_registration_and_with_the_addon_and_not_before
     world.manage("hello", json!({"registrations": [world.kube_client("hello")]})).await?;
     world.issue("hello", &namespace, None).await?;
     world.addons().patch("hello", &PatchParams::default(), &finalizers(&json!(["example.com/clean-up"]))).await?;
-    let looks = agent.looks("addon-registration");
+    let looks = agent.reconciles("addon-registration");
     world.delete_addon("hello").await?;
     // Its manager takes the registration away, and the agent keeps what there is all the same.
     world.manage("hello", json!({"registrations": []})).await?;
-    eventually("the agent has seen it", || async { agent.looks("addon-registration") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("addon-registration") > looks }).await?;
     assert!(world.managed_secret(&namespace, "hello-hub-kubeconfig").await?.is_some(), "it may have to clean up");
     world.addons().patch("hello", &PatchParams::default(), &finalizers(&json!(null))).await?;
     world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
@@ -118,7 +119,7 @@ async fn what_is_deleted_while_the_agent_restarts_keeps_its_secret_until_it_is_g
     world.delete_addon("hello").await?;
 
     let agent = world.start().await?;
-    eventually("the agent has seen it", || async { agent.looks("addon-registration") > 0 }).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("addon-registration") > 0 }).await?;
     assert!(world.managed_secret(&namespace, "hello-hub-kubeconfig").await?.is_some(), "it may have to clean up");
     world.addons().patch("hello", &PatchParams::default(), &finalizers(&json!(null))).await?;
     world.secret_gone(&namespace, "hello-hub-kubeconfig").await?;
@@ -168,8 +169,8 @@ async fn with_the_gate_off_addons_are_left_alone() -> Result<()> {
     };
     let agent = world.join(config, Clock::System).await?;
     world.register_addon("hello", "default").await?;
-    looks_again(&agent, "cluster-status", 2).await?;
-    assert_eq!((agent.looks("addon-registration"), agent.looks("addon-health")), (0, 0));
+    reconciles_again(&agent, "cluster-status", 2).await?;
+    assert_eq!((agent.reconciles("addon-registration"), agent.reconciles("addon-health")), (0, 0));
     assert!(!agent.context.metrics().encode().contains("managedclusteraddons"), "nothing is watched");
     agent.stop().await
 }

@@ -19,7 +19,8 @@ use serde_json::json;
 
 use crate::{
     addon_world::{FAILED, KUBE_CLIENT, ROTATED, UPDATED, texts},
-    registration_world::{Running, World, clock, later},
+    registration_world::{World, clock, later},
+    running::Running,
 };
 
 const REFRESHED: &str = "TokenRefreshed";
@@ -118,7 +119,7 @@ async fn an_addon_gets_a_token_with_as_few_writes_as_can_be() -> Result<()> {
     .await?;
     let subject = status.registrations[0].subject.clone().context("no subject")?;
     assert_eq!((subject.user, subject.groups), (world.account_user(), Vec::new()));
-    eventually("the agent has looked", || async { agent.looks("addon-token") > 0 }).await?;
+    eventually("the agent has looked", || async { agent.reconciles("addon-token") > 0 }).await?;
     assert_eq!(world.token_requests().await?, 0, "the hub has no service account yet");
 
     world.keep_account().await?;
@@ -172,9 +173,9 @@ async fn a_token_is_renewed_when_a_fifth_of_its_life_is_left_and_a_deleted_secre
     let short = world.accounts().create_token_request("hello-agent", &PostParams::default(), &request).await?;
     let short = short.status.context("no token")?.token;
     let patch = Patch::Merge(json!({"stringData": {"token": short}}));
-    let looks = agent.looks("addon-token");
+    let looks = agent.reconciles("addon-token");
     let old = secrets.patch("hello-hub-kubeconfig", &PatchParams::default(), &patch).await?;
-    eventually("the agent has seen it", || async { agent.looks("addon-token") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("addon-token") > looks }).await?;
     assert_eq!(world.token_requests().await?, 1, "all of its life is left");
 
     later(&clock, Duration::from_secs(500));

@@ -22,7 +22,7 @@ use ocm_runtime::{Clock, client::Endpoint, kubeconfig};
 use ocm_testing::eventually;
 use serde_json::{Value, json};
 
-use crate::registration_world::{Running, World};
+use crate::{registration_world::World, running::Running};
 
 pub(crate) const KUBE_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 pub(crate) const ROTATED: &str = "ClusterCertificateRotated";

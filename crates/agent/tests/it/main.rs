@@ -12,6 +12,7 @@ mod registration_rotation;
 mod registration_short;
 mod registration_status;
 mod registration_world;
+mod running;
 mod work_only;
 mod works;
 mod works_world;

@@ -15,7 +15,10 @@ use ocm_runtime::{
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::registration_world::{World, looks_again, name};
+use crate::{
+    registration_world::{World, name},
+    running::reconciles_again,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_asks_to_join_and_waits_for_approval() -> Result<()> {
@@ -74,7 +77,7 @@ async fn once_approved_it_joins_with_as_few_writes_as_can_be() -> Result<()> {
     assert_eq!(event.reporting_instance.as_deref(), Some("klusterlet-agent-vm"));
 
     // Many looks later nothing more has been written.
-    looks_again(&agent, "cluster-status", 10).await?;
+    reconciles_again(&agent, "cluster-status", 10).await?;
     assert_eq!(world.hub_writes()?, ["create events", "patch managedclusters/status", "update leases"]);
     assert_eq!(world.managed_writes()?, ["create secrets"]);
     agent.stop().await
@@ -116,7 +119,7 @@ async fn its_secret_may_have_another_name() -> Result<()> {
     assert_eq!(world.secret().await?, None);
     std::fs::remove_dir_all(world.hub_dir())?;
     let agent = world.start_with(config, Clock::System).await?;
-    looks_again(&agent, "cluster-status", 1).await?;
+    reconciles_again(&agent, "cluster-status", 1).await?;
     assert_eq!(world.own_requests().await?.len(), 1, "it found its credentials again");
     agent.stop().await
 }
@@ -167,9 +170,9 @@ async fn a_denied_request_is_waited_for_and_a_deleted_one_made_again() -> Result
     let world = World::new().await?;
     let agent = world.start().await?;
     let first = world.request_count(1).await?.remove(0);
-    let looks = agent.looks("client-certificate");
+    let looks = agent.reconciles("client-certificate");
     world.deny(&first).await?;
-    eventually("the agent has seen it", || async { agent.looks("client-certificate") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("client-certificate") > looks }).await?;
     assert_eq!(world.own_requests().await?.len(), 1);
 
     world.requests().delete(name(&first), &DeleteParams::default()).await?;
@@ -189,9 +192,9 @@ async fn requests_of_strangers_do_not_confuse_it() -> Result<()> {
     let agent = world.start().await?;
     let own = world.request_count(1).await?.remove(0);
     let stranger = world.requests().create(&PostParams::default(), &request_of_a_stranger(&world)?).await?;
-    let looks = agent.looks("client-certificate");
+    let looks = agent.reconciles("client-certificate");
     world.approve(&stranger).await?;
-    eventually("the agent has seen it", || async { agent.looks("client-certificate") > looks }).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("client-certificate") > looks }).await?;
     assert_eq!(world.secret().await?, None);
 
     world.accept().await?;
@@ -241,7 +244,7 @@ async fn a_hub_that_does_not_answer_is_waited_for() -> Result<()> {
     cluster.server = Some(format!("https://127.0.0.1:{}", port.number()));
     ocm_testing::write_kubeconfig(&bootstrap, world.bootstrap_path())?;
     let agent = world.start().await?;
-    eventually("the agent has tried", || async { agent.looks("cluster-creation") > 0 }).await?;
+    eventually("the agent has tried", || async { agent.reconciles("cluster-creation") > 0 }).await?;
     assert!(agent.context.health().checks().iter().all(|(_, answer)| answer.is_ok()));
     agent.stop().await
 }

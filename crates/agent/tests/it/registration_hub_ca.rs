@@ -48,7 +48,7 @@ async fn serve_with(hub: &ControlPlane, authority: &CertifiedIssuer<'static, Key
 async fn an_agent_follows_its_hub_to_another_certificate_authority_without_bootstrapping_again() -> Result<()> {
     let world = World::with_own_hub().await?;
     let agent = world.join(world.config(), ocm_runtime::Clock::System).await?;
-    eventually("the agent has read what the hub publishes", || async { agent.looks("hub-ca") > 0 }).await?;
+    eventually("the agent has read what the hub publishes", || async { agent.reconciles("hub-ca") > 0 }).await?;
     assert!(!world.secret().await?.context("no secret")?.contains_key(KEY_FOLLOWED_CA), "nothing is new");
 
     let next = authority()?;
@@ -62,13 +62,13 @@ async fn an_agent_follows_its_hub_to_another_certificate_authority_without_boots
         anyhow::Ok(trusted.matches("BEGIN CERTIFICATE").count() == 2)
     })
     .await?;
-    let connected = agent.looks("cluster-lease");
-    eventually("the agent is connected", || async { agent.looks("cluster-lease") > connected }).await?;
+    let connected = agent.reconciles("cluster-lease");
+    eventually("the agent is connected", || async { agent.reconciles("cluster-lease") > connected }).await?;
     agent.stop().await?;
 
     let client = serve_with(world.hub, &next).await?;
     let agent = world.start().await?;
-    eventually("the agent is connected again", || async { agent.looks("cluster-lease") > 0 }).await?;
+    eventually("the agent is connected again", || async { agent.reconciles("cluster-lease") > 0 }).await?;
     let of_cluster = ListParams::default().labels(&format!("{}={}", labels::CLUSTER_NAME, world.cluster));
     let requests = Api::<CertificateSigningRequest>::all(client).list(&of_cluster).await?;
     assert_eq!(requests.items.len(), 1, "neither a new certificate nor a bootstrap was needed");

@@ -16,7 +16,10 @@ use ocm_api::{
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::registration_world::{Running, World, clock, later, name};
+use crate::{
+    registration_world::{World, clock, later, name},
+    running::Running,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -59,9 +62,9 @@ async fn a_certificate_about_to_expire_is_renewed_without_a_restart() -> Result<
 
 /// Lets the controller of the certificate look again.
 async fn reconcile(world: &World, agent: &Running, key: &str) -> Result<()> {
-    let looks = agent.looks("client-certificate");
+    let looks = agent.reconciles("client-certificate");
     world.touch_secret(key).await?;
-    eventually("it has looked again", || async { agent.looks("client-certificate") > looks }).await
+    eventually("it has looked again", || async { agent.reconciles("client-certificate") > looks }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +204,7 @@ async fn another_file_that_the_bootstrap_kubeconfig_names_makes_it_ask_again() -
     // It trusts another cluster's authority, so it does not even reach the hub.
     write(&world.managed_authority()?)?;
     let agent = world.start().await?;
-    eventually("the agent has tried", || async { agent.looks("cluster-creation") > 0 }).await?;
+    eventually("the agent has tried", || async { agent.reconciles("cluster-creation") > 0 }).await?;
     assert!(world.own_requests().await?.is_empty());
     write(&authority)?;
     world.request_count(1).await?;

@@ -16,7 +16,10 @@ use ocm_runtime::{Clock, feature_gates::FeatureGates};
 use ocm_testing::eventually;
 use serde_json::json;
 
-use crate::registration_world::{World, install_crds, looks_again};
+use crate::{
+    registration_world::{World, install_crds},
+    running::reconciles_again,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_and_nodes_are_reported_as_they_come() -> Result<()> {
@@ -139,14 +142,14 @@ async fn a_cluster_that_is_denied_later_is_no_longer_reported() -> Result<()> {
     let world = World::bare().await?;
     let config = world.config();
     let agent = world.join(config, Clock::System).await?;
-    let looks = agent.looks("cluster-lease");
+    let looks = agent.reconciles("cluster-lease");
     let denied = json!({
         "type": "HubAcceptedManagedCluster", "status": "False", "reason": "HubClusterAdminDenied",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     world.patch_status(json!({"conditions": [denied]})).await?;
-    eventually("the agent has seen it", || async { agent.looks("cluster-lease") > looks }).await?;
-    looks_again(&agent, "cluster-status", 0).await?;
+    eventually("the agent has seen it", || async { agent.reconciles("cluster-lease") > looks }).await?;
+    reconciles_again(&agent, "cluster-status", 0).await?;
     let conditions = world.managed_cluster().await?.status.unwrap_or_default().conditions;
     assert_eq!(conditions.len(), 1, "nothing is written back: {conditions:?}");
     agent.stop().await

@@ -11,7 +11,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
     config::Kubeconfig,
 };
-use ocm_agent::{AgentConfig, AgentError, Components, run};
+use ocm_agent::{AgentConfig, Components, run};
 use ocm_api::{
     cluster::v1::ManagedCluster,
     labels, leases, rbac, secrets,
@@ -24,7 +24,9 @@ use ocm_runtime::{
 };
 use ocm_testing::{AuditLog, ControlPlane, Part, TempDir, Write, eventually, fixture, unique, write_kubeconfig};
 use serde_json::{Value, json};
-use tokio::{sync::OnceCell, task::JoinHandle};
+use tokio::sync::OnceCell;
+
+use crate::running::Running;
 
 const CRDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
 const HUB: &str = include_str!("../../../../deploy/hub.yaml");
@@ -46,32 +48,6 @@ pub(crate) struct World {
     /// The agent's own identity on the cluster it runs on, and on the one it manages: the same one unless that is hosted.
     account: PathBuf,
     account_there: PathBuf,
-}
-
-/// A running agent.
-pub(crate) struct Running {
-    pub(crate) context: Context,
-    task: JoinHandle<Result<(), AgentError>>,
-}
-
-impl Running {
-    pub(crate) async fn stop(self) -> Result<()> {
-        self.context.end();
-        Ok(self.task.await??)
-    }
-
-    /// How it ended by itself.
-    pub(crate) async fn ended(self) -> Result<AgentError> {
-        self.task.await?.err().context("the agent ended without an error")
-    }
-
-    /// How often a controller has looked, successfully.
-    pub(crate) fn looks(&self, controller: &str) -> u64 {
-        let of = format!("controller=\"{controller}\",result=\"success\"}} ");
-        let metrics = self.context.metrics().encode();
-        let line = metrics.lines().find(|line| line.contains("reconciles_total") && line.contains(&of));
-        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
-    }
 }
 
 impl World {
@@ -366,12 +342,6 @@ fn writes(cluster: &ControlPlane, matters: impl Fn(&Write) -> bool) -> Result<Ve
 
 pub(crate) fn name(request: &CertificateSigningRequest) -> &str {
     request.metadata.name.as_deref().unwrap_or_default()
-}
-
-/// Waits until a controller of an agent has looked so many more times.
-pub(crate) async fn looks_again(agent: &Running, controller: &str, times: u64) -> Result<()> {
-    let enough = agent.looks(controller) + times;
-    eventually(&format!("{controller} has looked {times} times"), || async { agent.looks(controller) >= enough }).await
 }
 
 /// A clock that a test moves, at the machine's time.

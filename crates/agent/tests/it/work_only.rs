@@ -27,7 +27,7 @@ async fn it_waits_for_credentials_and_then_works_under_the_names_beside_them() -
 
     std::fs::create_dir_all(&folder)?;
     for file in ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"] {
-        assert_eq!(agent.looks("manifestwork"), 0, "it has no {file} yet");
+        assert_eq!(agent.reconciles("manifestwork"), 0, "it has no {file} yet");
         std::fs::copy(world.hub_dir().join(file), folder.join(file))?;
     }
     let record = recorded(&world, &world.hub.url()).await?;
