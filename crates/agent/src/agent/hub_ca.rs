@@ -64,7 +64,7 @@ impl FollowedCa {
     }
 }
 
-/// Those in the kubeconfig itself, PEM with a line break at the end. A file is maintained by whoever provides it, and a
+/// Those in the kubeconfig itself, PEM with a line break at the end. A file is maintained by those who provide it, and a
 /// connection without any is verified with those of the system, or not at all: the agent follows neither.
 fn own_authorities(base: &Connection) -> Option<String> {
     let is_verified = base.server.starts_with("https://");

@@ -110,8 +110,8 @@ impl DesiredCertificate {
         match &self.addon {
             Some(addon) => format!("the manager of add-on {addon} or an admin of the hub approves"),
             None if self.is_recovery => format!(
-                "it proves with the former one that it is the same agent, if that is there: the hub approves if its policy \
-                 allows, or else an admin of the hub with: clusteradm accept --clusters {}",
+                "the request contains a proof by the former certificate, if the secret still holds that one: the hub approves it \
+                 if its policy allows that; otherwise an admin of the hub does with: clusteradm accept --clusters {}",
                 self.cluster
             ),
             None => format!("an admin of the hub approves with: clusteradm accept --clusters {}", self.cluster),

@@ -9,7 +9,7 @@ use super::management::{keep_configuration, kept_configuration};
 use super::{ConvertError, Object, registrations};
 use crate::annotations;
 
-/// `status.addOnMeta` is there even when it is empty, as in what OCM's webhook answers.
+/// `status.addOnMeta` exists even if it is empty, as in what OCM's webhook answers.
 pub(super) fn to_v1beta1(addon: &mut Object) -> Result<(), ConvertError> {
     let spec = object_or_new(addon, "spec", "")?;
     let namespace = take_text(spec, "installNamespace", "spec")?;

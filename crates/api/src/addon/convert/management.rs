@@ -7,7 +7,7 @@ use super::{ConvertError, Object};
 use crate::addon::{NO_DEFAULT_CONFIG, v1alpha1::ConfigCoordinates};
 use crate::annotations;
 
-/// `status` is there even when it is empty, as in what OCM's webhook answers.
+/// `status` exists even if it is empty, as in what OCM's webhook answers.
 pub(super) fn to_v1beta1(addon: &mut Object) -> Result<(), ConvertError> {
     let spec = object_or_new(addon, "spec", "")?;
     map_list(spec, "supportedConfigs", "spec", default_config)?;

@@ -124,7 +124,7 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubeClientConfig {
-    /// Who the agent is there.
+    /// Who the agent is on the hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<KubeClientSubject>,
     /// How the agent authenticates.

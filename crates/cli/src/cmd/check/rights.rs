@@ -13,7 +13,7 @@ pub(super) const HUB_YAML: &str = include_str!("../../../../../deploy/hub.yaml")
 /// What `deploy/agent.yaml` installs.
 pub(super) const AGENT_YAML: &str = include_str!("../../../../../deploy/agent.yaml");
 
-/// Built-in roles that the manifests bind: a right of them stands for all.
+/// Built-in roles that the manifests bind: a right of one of them means that all are granted.
 const BUILT_IN_ROLES: &[(&str, &str, &str, &str)] = &[("admin", "apps", "deployments", "create")];
 
 /// One verb on one resource.

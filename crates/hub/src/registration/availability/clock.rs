@@ -40,7 +40,7 @@ use crate::{
 const FIRST_STATUS: SignedDuration = SignedDuration::from_secs(5);
 /// The grace of the shortest lease duration, a second.
 const LEAST_GRACE: SignedDuration = SignedDuration::from_secs(LEASE_GRACE_FACTOR as i64);
-/// How often to check whether the first status is there.
+/// How often to check whether the agent has reported its first status.
 const RECHECK: Duration = Duration::from_millis(500);
 
 /// What to do about a renewal.

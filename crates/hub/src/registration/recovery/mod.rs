@@ -21,7 +21,7 @@
 //! - *The agent of a former cluster of the same name*: its certificate is older than the ManagedCluster, and is refused.
 //! - *An agent that was shut out*: its cluster must be accepted and must not be deleted, and its identity must have the right
 //!   to renew certificates, now.
-//! - *Whoever may edit the cluster on the hub*, as agents may, cannot reset the count: it is in an annotation of the cluster's
+//! - *Someone who may edit the cluster on the hub*, as agents may, cannot reset the count: it is in an annotation of the cluster's
 //!   namespace, which the hub writes and agents cannot.
 //! - *A crash* between recording and approving costs no recovery: the record names the request, which is approved when the
 //!   hub considers it again, and is not counted twice.

@@ -29,7 +29,7 @@ impl RecoveryPolicy {
     pub const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
     /// One recovery, and one or two more if an agent is stopped before it has saved its certificate.
     pub const LIMIT: usize = 3;
-    /// Records of more recoveries would not fit into the annotation of a namespace, beside what else is there.
+    /// Records of more recoveries would not fit into the annotation of a namespace, beside its other annotations.
     pub const MAX_LIMIT: usize = 100;
 
     /// Whether anybody may recover certificates.

@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// How long the request's deletion may take, before the deadline of the command.
 const RESERVE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(250);
-/// An approved request without a certificate may be on its way for this long.
+/// How long signing an approved request may take.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 const FAILED: &str = "Failed";
 const ENABLE: &str = "run a kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file, and with \
