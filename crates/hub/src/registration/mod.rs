@@ -10,6 +10,7 @@
 //! their add-ons. [`cleanup`] and [`cluster`] remove everything when the cluster is deleted.
 
 pub(crate) mod acceptance;
+pub(crate) mod accepted;
 pub(crate) mod addon;
 pub(crate) mod admission;
 pub(crate) mod availability;

@@ -19,6 +19,7 @@ use crate::{
     context::HubContext,
     error::{Error, Result},
     registration::{
+        accepted::{accepted_now, accepts, is_newly_accepted},
         names,
         requester::{Purpose, is_decided, renewal},
     },
@@ -78,25 +79,12 @@ impl CsrController {
         Ok(requester.may(&self.hub.client, renewal()).await?)
     }
 
-    fn is_accepted(&self, cluster: &str) -> bool {
+    /// Asks the API server as well, since no administrator looks at the request.
+    async fn is_accepted(&self, cluster: &str) -> Result<bool> {
         let is_refused = names::refusal(cluster, &self.hub.config.namespace).is_some();
-        !is_refused && self.clusters.named(cluster).is_some_and(|cluster| accepts(&cluster))
+        let is_accepted = !is_refused && self.clusters.named(cluster).is_some_and(|cluster| accepts(&cluster));
+        Ok(is_accepted && accepted_now(&self.hub.client, cluster).await?.is_some())
     }
-}
-
-/// Whether the hub accepts the cluster.
-fn accepts(cluster: &ManagedCluster) -> bool {
-    cluster.spec.hub_accepts_client && !write::is_deleting(cluster)
-}
-
-/// The cluster of a change after which the hub accepts it.
-fn newly_accepted(change: Change<'_, ManagedCluster>) -> Option<String> {
-    let is_new = match change {
-        Change::Added(new) => accepts(new),
-        Change::Updated { old, new } => accepts(new) && !accepts(old),
-        Change::Deleted(_) => false,
-    };
-    is_new.then(|| change.object().name_any())
 }
 
 fn requests_of(pending: &View<String>, cluster: &str) -> Vec<String> {
@@ -118,7 +106,8 @@ impl Controller for CsrController {
         });
         let pending = self.pending.clone();
         builder.watches(&self.clusters, move |change| {
-            newly_accepted(change).map(|cluster| requests_of(&pending, &cluster)).unwrap_or_default()
+            let cluster = is_newly_accepted(change).then(|| change.object().name_any());
+            cluster.map(|cluster| requests_of(&pending, &cluster)).unwrap_or_default()
         });
     }
 
@@ -128,7 +117,9 @@ impl Controller for CsrController {
         let Some(((requester, purpose), request)) = approvable else { return Ok(None) };
         let grounds = match purpose {
             Purpose::Renewal => Grounds::Renewal { may_renew: self.may_renew(&requester).await? },
-            Purpose::Bootstrap { cluster } => Grounds::Bootstrap { is_cluster_accepted: self.is_accepted(&cluster) },
+            Purpose::Bootstrap { cluster } => {
+                Grounds::Bootstrap { is_cluster_accepted: self.is_accepted(&cluster).await? }
+            }
         };
         Ok(Some(Observed { request, grounds }))
     }

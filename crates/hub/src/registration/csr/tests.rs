@@ -16,7 +16,7 @@ use crate::{
         driver::{Driver, Drivers, csr::CsrDriver},
         requester::Unapproved,
     },
-    testing::{self, now},
+    testing::now,
 };
 
 const AGENT: &str = "system:open-cluster-management:c1:agent1";
@@ -211,22 +211,4 @@ fn a_first_certificate_is_approved_for_an_accepted_cluster_only() {
     let patch = approved(true).unwrap();
     assert_eq!(patch["metadata"]["resourceVersion"], "7");
     assert_eq!(patch["status"]["conditions"][0]["reason"], "AutoApprovedByHubCSRApprovingController");
-}
-
-#[test]
-fn the_requests_of_a_cluster_are_considered_again_when_the_hub_accepts_it() {
-    let of = |cluster: ManagedCluster| Arc::new(cluster);
-    let (pending, accepted) = (of(testing::cluster("c1")), of(testing::accepted("c1")));
-    assert_eq!(newly_accepted(Change::Added(&accepted)).as_deref(), Some("c1"));
-    assert_eq!(newly_accepted(Change::Updated { old: &pending, new: &accepted }).as_deref(), Some("c1"));
-    let leaving = of(testing::deleting(testing::accepted("c1"), &["f"]));
-    for change in [
-        Change::Added(&pending),
-        Change::Added(&leaving),
-        Change::Updated { old: &accepted, new: &accepted },
-        Change::Updated { old: &accepted, new: &pending },
-        Change::Deleted(&accepted),
-    ] {
-        assert_eq!(newly_accepted(change), None, "{change:?}");
-    }
 }

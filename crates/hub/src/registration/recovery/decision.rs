@@ -44,7 +44,7 @@ pub(crate) struct Facts {
 pub(crate) struct Candidate {
     pub(super) proof: Proof,
     /// Accepted, and not being deleted.
-    pub(super) cluster: Arc<ManagedCluster>,
+    pub(super) cluster: ManagedCluster,
     /// The certificate authorities of client certificates, PEM.
     pub(super) authorities: String,
     pub(super) namespace: Option<Namespace>,

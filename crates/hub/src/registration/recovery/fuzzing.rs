@@ -21,7 +21,7 @@ pub fn recovers(request: &CertificateSigningRequest, namespace: &Namespace, auth
     let proof = Proof::of(request).ok_or(Refusal::NoProof).and_then(|proof| Ok(proof?));
     let candidate = proof.map(|proof| Candidate {
         proof,
-        cluster: Arc::new(cluster),
+        cluster,
         authorities: authorities.into(),
         namespace: Some(namespace.clone()),
         may_renew: true,

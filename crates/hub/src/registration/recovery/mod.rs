@@ -61,6 +61,7 @@ use crate::{
     context::HubContext,
     error::{Error, Result},
     registration::{
+        accepted::{accepted_now, accepts, is_newly_accepted},
         names,
         requester::{Purpose, is_decided, renewal},
     },
@@ -118,20 +119,23 @@ impl RecoveryController {
     }
 
     /// Checks what is in memory before anything is read.
-    fn screen(&self, facts: &Facts) -> Result<(Proof, Arc<ManagedCluster>), Refusal> {
+    fn screen(&self, facts: &Facts) -> Result<Proof, Refusal> {
         let proof = Proof::of(&facts.request).ok_or(Refusal::NoProof)??;
         if !facts.policy.names(&facts.requester) {
             return Err(Refusal::NotNamed(facts.requester.user.clone()));
         }
         let is_reserved = names::refusal(&facts.cluster, &self.hub.config.namespace).is_some();
-        let cluster = self.clusters.named(&facts.cluster).filter(|cluster| !is_reserved && accepts(cluster));
-        Ok((proof, cluster.ok_or(Refusal::NotAccepted)?))
+        let is_accepted = self.clusters.named(&facts.cluster).is_some_and(|cluster| accepts(&cluster));
+        if is_accepted && !is_reserved { Ok(proof) } else { Err(Refusal::NotAccepted) }
     }
 
     async fn candidate(&self, facts: &Facts) -> Result<Result<Candidate, Refusal>> {
-        let (proof, cluster) = match self.screen(facts) {
-            Ok(screened) => screened,
+        let proof = match self.screen(facts) {
+            Ok(proof) => proof,
             Err(refusal) => return Ok(Err(refusal)),
+        };
+        let Some(cluster) = accepted_now(&self.hub.client, &facts.cluster).await? else {
+            return Ok(Err(Refusal::NotAccepted));
         };
         let namespaces: Api<Namespace> = Api::all(self.hub.client.clone());
         Ok(Ok(Candidate {
@@ -208,18 +212,6 @@ fn identity(facts: &Facts) -> Requester {
 /// Whether a request has a proof, and nobody has decided on it.
 fn is_open(request: &CertificateSigningRequest) -> bool {
     Proof::is_in(request) && !is_decided(request)
-}
-
-fn accepts(cluster: &ManagedCluster) -> bool {
-    cluster.spec.hub_accepts_client && !write::is_deleting(cluster)
-}
-
-fn is_newly_accepted(change: Change<'_, ManagedCluster>) -> bool {
-    match change {
-        Change::Added(new) => accepts(new),
-        Change::Updated { old, new } => accepts(new) && !accepts(old),
-        Change::Deleted(_) => false,
-    }
 }
 
 impl Controller for RecoveryController {

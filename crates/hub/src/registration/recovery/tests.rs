@@ -114,7 +114,7 @@ fn requester() -> Requester {
 fn facts(authority: &Authority, request: CertificateSigningRequest) -> Facts {
     let candidate = Proof::of(&request).unwrap().map_err(Refusal::from).map(|proof| Candidate {
         proof,
-        cluster: Arc::new(cluster()),
+        cluster: cluster(),
         authorities: authority.0.pem(),
         namespace: Some(namespace()),
         may_renew: true,
@@ -223,7 +223,7 @@ fn the_agent_of_a_former_cluster_of_that_name_recovers_nothing() {
         outcome(&authority, &own, |facts| {
             let mut cluster = cluster();
             cluster.metadata.creation_timestamp = Some(Time(at(text)));
-            candidate(facts).cluster = Arc::new(cluster);
+            candidate(facts).cluster = cluster;
         })
     };
     assert!(matches!(created("2026-01-02T00:00:00Z"), Err(Refusal::FormerCluster { .. })));
