@@ -1,4 +1,4 @@
-//! Adds certificate authorities that the hub publishes to the agent's kubeconfig: see [`FollowedCa`].
+//! Adds certificate authorities that the hub publishes to the agent's kubeconfig: see `FollowedCa`.
 //!
 //! Reads one ConfigMap when the agent connects, when its secret changes, and every hour, and writes only if there is something new. A hub that does
 //! not grant the right to read it, such as one of OCM, is asked as rarely, and nothing is reported.

@@ -11,7 +11,7 @@
 //! it created itself; others of the cluster, or of the add-on, count towards the limit. After the bootstrap, the outcome is
 //! reported in a condition of the ManagedCluster or ManagedClusterAddOn, and kept in memory until it is written. The Secret keeps
 //! the former certificate and its key until it holds the new ones: with them an agent that bootstraps again proves who it is
-//! ([`recovery`]).
+//! (`recovery`).
 
 mod csr;
 mod desired;
