@@ -6,10 +6,11 @@
 
 use std::{
     collections::HashMap,
-    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use ocm_runtime::{Queue, queue::Key};
 
 /// The least time between two rounds of the same key.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -32,14 +33,24 @@ impl<K> Default for Pace<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Pace<K> {
+impl<K: Key> Pace<K> {
     /// Records that a round of the key begins: changes until now are part of it.
-    pub(crate) fn begin(&self, key: &K, now: Instant) {
+    pub(crate) fn begin(&self, key: &K) {
+        self.begin_at(key, Instant::now());
+    }
+
+    fn begin_at(&self, key: &K, now: Instant) {
         self.lock().insert(key.clone(), now);
     }
 
+    /// Puts the key into the queue of a controller, for when the next round may begin.
+    pub(crate) fn add(&self, queue: &Queue<K>, key: K) {
+        let pause = self.pause(&key, Instant::now());
+        queue.add_after(key, pause);
+    }
+
     /// How long the next round of the key has to wait.
-    pub(crate) fn pause(&self, key: &K, now: Instant) -> Duration {
+    fn pause(&self, key: &K, now: Instant) -> Duration {
         self.lock().get(key).map_or(Duration::ZERO, |last| (*last + INTERVAL).saturating_duration_since(now))
     }
 
@@ -62,7 +73,7 @@ mod tests {
         let (pace, start) = (Pace::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(pace.pause(&"a", start), Duration::ZERO);
-        pace.begin(&"a", start);
+        pace.begin_at(&"a", start);
         let due: Vec<_> = (0..1000).map(|millis| at(millis) + pace.pause(&"a", at(millis))).collect();
         assert!(due.iter().all(|due| *due == at(1000)), "a queue keeps one entry for a key");
         assert_eq!(pace.pause(&"a", at(1000)), Duration::ZERO);
@@ -71,7 +82,7 @@ mod tests {
     #[test]
     fn keys_do_not_wait_for_each_other_and_a_forgotten_one_does_not_wait() {
         let (pace, now) = (Pace::default(), Instant::now());
-        pace.begin(&"a", now);
+        pace.begin_at(&"a", now);
         assert_eq!(pace.pause(&"b", now), Duration::ZERO);
         pace.forget(&"a");
         assert_eq!(pace.pause(&"a", now), Duration::ZERO);

@@ -34,6 +34,7 @@ pub mod clock;
 pub mod conditions;
 pub mod context;
 pub mod controller;
+pub mod digest;
 pub mod error;
 pub mod events;
 pub mod feature_gates;

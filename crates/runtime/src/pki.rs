@@ -8,7 +8,7 @@ mod client;
 mod request;
 mod self_signed;
 
-pub use authorities::Authorities;
+pub use authorities::{Authorities, certificates_to_pem};
 pub use certificate::{Bundle, CertificateError};
 pub use client::{ClientCertificate, ClientCertificateError};
 pub use request::{PrivateKey, RequestError, Subject, parse_request};

@@ -78,12 +78,10 @@ fn patch_of<K: Writable>(old: &K, new: &K, sections: &[&str]) -> Result<Option<V
 /// # Errors
 /// [`Error::Request`].
 pub async fn add_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<Option<K>> {
-    if has_finalizer(object, finalizer) {
-        return Ok(None);
+    match with_finalizer(object, finalizer) {
+        Some(new) => patch(api, object, &new).await,
+        None => Ok(None),
     }
-    let mut new = object.clone();
-    new.meta_mut().finalizers.get_or_insert_default().push(finalizer.into());
-    patch(api, object, &new).await
 }
 
 /// Removes a finalizer. An object that is gone or never had it is fine.
@@ -91,12 +89,26 @@ pub async fn add_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &st
 /// # Errors
 /// [`Error::Request`].
 pub async fn remove_finalizer<K: Writable>(api: &Api<K>, object: &K, finalizer: &str) -> Result<()> {
-    if !has_finalizer(object, finalizer) {
-        return Ok(());
-    }
-    let mut new = object.clone();
-    new.meta_mut().finalizers.get_or_insert_default().retain(|present| present != finalizer);
+    let Some(new) = without_finalizer(object, finalizer) else { return Ok(()) };
     found(patch(api, object, &new).await).map(|_| ())
+}
+
+/// The object with a finalizer; `None` if it has it already.
+pub fn with_finalizer<K: Resource + Clone>(object: &K, finalizer: &str) -> Option<K> {
+    (!has_finalizer(object, finalizer)).then(|| {
+        let mut new = object.clone();
+        new.meta_mut().finalizers.get_or_insert_default().push(finalizer.into());
+        new
+    })
+}
+
+/// The object without a finalizer; `None` if it does not have it.
+pub fn without_finalizer<K: Resource + Clone>(object: &K, finalizer: &str) -> Option<K> {
+    has_finalizer(object, finalizer).then(|| {
+        let mut new = object.clone();
+        new.meta_mut().finalizers.get_or_insert_default().retain(|present| present != finalizer);
+        new
+    })
 }
 
 /// Whether the object carries the finalizer.

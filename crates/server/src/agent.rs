@@ -14,7 +14,7 @@ use ocm_api::{
     feature_gates, leases, limits, namespaces,
     secrets::{self, KEY_KUBECONFIG},
 };
-use ocm_runtime::{Context, admin, client::Endpoint, leader};
+use ocm_runtime::{Context, admin, client::Endpoint, leader, pki::certificates_to_pem};
 use tracing::info;
 
 use crate::{
@@ -169,7 +169,7 @@ pub(crate) async fn run(args: AgentArgs, given: &Given) -> anyhow::Result<()> {
 async fn connect(context: &Context, kubeconfig: Option<&Path>) -> anyhow::Result<(Endpoint, Option<Vec<u8>>)> {
     let endpoint = Endpoint::load(context, kubeconfig)?.reloading(context);
     process::reach(&endpoint).await?;
-    let certificates = endpoint.root_certificates().map(agent::ca_bundle);
+    let certificates = endpoint.root_certificates().map(|all| certificates_to_pem(all).into_bytes());
     Ok((endpoint, certificates))
 }
 

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
     feature_gates::{self, GateSet},
@@ -62,7 +61,7 @@ pub struct AgentConfig {
     pub cluster_annotations: BTreeMap<String, String>,
     /// Addresses of this cluster's API server for users of the hub, `https` only.
     pub spoke_external_server_urls: Vec<String>,
-    /// The certificate authorities for these addresses, PEM; see [`ca_bundle`].
+    /// The certificate authorities for these addresses, PEM.
     pub spoke_ca_bundle: Option<Vec<u8>>,
     /// How many claims and properties are reported, besides the reserved ones.
     pub max_custom_cluster_claims: usize,
@@ -236,18 +235,6 @@ pub fn known_gates() -> Vec<Known> {
             Known { name: gate.name, default: gate.default, stage: gate.stage.switch(), built }
         })
         .collect()
-}
-
-/// Certificates (DER) as PEM, for users of the hub.
-#[must_use]
-pub fn ca_bundle(certificates: &[Vec<u8>]) -> Vec<u8> {
-    certificates.iter().map(|der| pem(der)).collect::<String>().into_bytes()
-}
-
-fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
-    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ use self::{
     files::HubDir,
 };
 pub use self::{
-    config::{AgentConfig, Components, OptionError, ca_bundle, known_gates},
+    config::{AgentConfig, Components, OptionError, known_gates},
     files::FilesError,
     hub_kubeconfig::{ConnectionError, Invalid},
     hubs::Hubs,

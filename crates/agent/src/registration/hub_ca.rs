@@ -1,7 +1,8 @@
 //! Adds certificate authorities that the hub publishes to the agent's kubeconfig: see `FollowedCa`.
 //!
-//! Reads one ConfigMap when the agent connects, when its secret changes, and every hour, and writes only if there is something new. A hub that does
-//! not grant the right to read it, such as one of OCM, is asked as rarely, and nothing is reported.
+//! Reads one ConfigMap when the agent connects, when its secret changes, and every hour, and writes only if there is
+//! something new. A hub that does not grant the right to read it, such as one of OCM, is asked as rarely, and nothing is
+//! reported.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use k8s_openapi::{
 use kube::{Api, Client};
 use ocm_api::secrets::{KEY_FOLLOWED_CA, KEY_KUBECONFIG};
 use ocm_runtime::{Cache, Controller, ControllerBuilder, Error, Informers, ObjectKey, error::chain, write};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::certificate::{save_secret, secret_at};
 use crate::agent::{Connection, FollowedCa};
@@ -83,8 +84,14 @@ impl Controller for HubCa {
     }
 
     async fn apply(&self, observed: &Observed, plan: Option<FollowedCa>) -> Result<(), Error> {
-        let rendered = plan.map(|followed| (FollowedCa::extend(Some(&followed), &self.base).render(), followed));
-        let Some((Ok(kubeconfig), followed)) = rendered else { return Ok(()) };
+        let Some(followed) = plan else { return Ok(()) };
+        let kubeconfig = match FollowedCa::extend(Some(&followed), &self.base).render() {
+            Ok(kubeconfig) => kubeconfig,
+            Err(error) => {
+                warn!(error = %chain(&error), "cannot add the certificate authorities that the hub publishes");
+                return Ok(());
+            }
+        };
         let data = [(KEY_KUBECONFIG, kubeconfig), (KEY_FOLLOWED_CA, followed.to_text())];
         let data: BTreeMap<_, _> = data.map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes()))).into();
         let api = Api::namespaced(self.keeper.clone(), &self.secret.namespace);

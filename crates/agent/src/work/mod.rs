@@ -37,7 +37,7 @@ mod testing;
 mod update;
 mod works;
 
-use std::{fmt::Write as _, ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use ocm_api::{
     components, limits,
@@ -46,9 +46,9 @@ use ocm_api::{
 use ocm_runtime::{
     Cache, Context, Informers,
     client::{ClientError, Endpoint},
+    digest::sha256_hex,
     informer::WatchFilter,
 };
-use sha2::{Digest as _, Sha256};
 
 use self::{resources::Resources, stuck::StuckDeletions};
 
@@ -118,14 +118,7 @@ impl Settings {
 /// The hash of a hub: lower-case hexadecimal SHA-256 of the server address as its kubeconfig has it.
 #[must_use]
 pub fn hub_hash(hub_server: &str) -> String {
-    hex(&Sha256::digest(hub_server.as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256_hex(hub_server.as_bytes())
 }
 
 /// What the controllers of this half share.

@@ -27,7 +27,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt as _, core::NamespaceResourceScope};
@@ -116,10 +116,7 @@ impl Controller for PlacementController {
             let (index, clock) = (index(), self.clock.clone());
             let (pace, queue) = (self.pace.clone(), builder.queue());
             move |change| {
-                for placement in index.cluster(change, clock.now()) {
-                    let pause = pace.pause(&placement, Instant::now());
-                    queue.add_after(placement, pause);
-                }
+                index.cluster(change, clock.now()).into_iter().for_each(|placement| pace.add(&queue, placement));
                 None
             }
         });
@@ -138,7 +135,7 @@ impl Controller for PlacementController {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<InPlanning>> {
-        self.pace.begin(key, Instant::now());
+        self.pace.begin(key);
         let planning = InPlanning::begin(&self.planning, &self.index, key, |key| self.placements.get(key)).await;
         if planning.is_none() {
             self.pace.forget(key);

@@ -1,16 +1,19 @@
 //! Whether the hub accepts a cluster.
 
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 use ocm_api::cluster::v1::ManagedCluster;
-use ocm_runtime::{Change, Result, write};
+use ocm_runtime::{Cache, Change, informer::View, write};
+
+use super::names;
+use crate::{context::HubContext, error::Result};
 
 /// Whether the hub accepts the cluster, and it is not being deleted.
-pub(crate) fn accepts(cluster: &ManagedCluster) -> bool {
+fn accepts(cluster: &ManagedCluster) -> bool {
     cluster.spec.hub_accepts_client && !write::is_deleting(cluster)
 }
 
 /// Whether the hub accepts the cluster since this change.
-pub(crate) fn is_newly_accepted(change: Change<'_, ManagedCluster>) -> bool {
+fn is_newly_accepted(change: Change<'_, ManagedCluster>) -> bool {
     match change {
         Change::Added(new) => accepts(new),
         Change::Updated { old, new } => accepts(new) && !accepts(old),
@@ -18,12 +21,33 @@ pub(crate) fn is_newly_accepted(change: Change<'_, ManagedCluster>) -> bool {
     }
 }
 
-/// The cluster as the API server has it now, if the hub accepts it. For what is approved without an administrator: a
-/// cache can be behind a denial.
+/// The names of the pending requests of the cluster that the hub accepts since this change.
+pub(crate) fn requests_to_reconsider(pending: &View<String>, change: Change<'_, ManagedCluster>) -> Vec<String> {
+    if !is_newly_accepted(change) {
+        return Vec::new();
+    }
+    let cluster = change.object().name_any();
+    pending.read(|all| all.iter().filter(|(_, of)| **of == cluster).map(|(key, _)| key.name.clone()).collect())
+}
+
+/// The cluster, if its name is not reserved and the hub accepts it. For what is approved without an administrator: a
+/// cluster that the cache has as accepted is read from the API server as well, since a cache can be behind a denial.
 ///
 /// # Errors
 /// If the API server does not answer.
-pub(crate) async fn accepted_now(client: &Client, cluster: &str) -> Result<Option<ManagedCluster>> {
+pub(crate) async fn accepted_now(
+    hub: &HubContext,
+    clusters: &Cache<ManagedCluster>,
+    cluster: &str,
+) -> Result<Option<ManagedCluster>> {
+    let is_reserved = names::refusal(cluster, &hub.config.namespace).is_some();
+    if is_reserved || !clusters.named(cluster).is_some_and(|cluster| accepts(&cluster)) {
+        return Ok(None);
+    }
+    read_accepted(&hub.client, cluster).await
+}
+
+async fn read_accepted(client: &Client, cluster: &str) -> Result<Option<ManagedCluster>> {
     let clusters: Api<ManagedCluster> = Api::all(client.clone());
     Ok(write::get(&clusters, cluster).await?.filter(accepts))
 }
@@ -39,7 +63,7 @@ mod tests {
 
     async fn is_accepted(code: u16, answer: Value) -> bool {
         let client = client_answered_with(vec![(code, answer)]);
-        accepted_now(&client, "c1").await.unwrap().is_some()
+        read_accepted(&client, "c1").await.unwrap().is_some()
     }
 
     #[tokio::test]

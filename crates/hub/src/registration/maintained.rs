@@ -49,11 +49,10 @@ impl Maintained {
         if write::is_deleting(cluster) {
             return complete;
         }
-        if self.cleanup {
-            add_finalizer(&mut complete, CLUSTER_RESOURCE_CLEANUP);
-        }
-        if self.rights && self.gives_rights(cluster) {
-            add_finalizer(&mut complete, CLUSTER_API_RESOURCE_CLEANUP);
+        let cleanup = self.cleanup.then_some(CLUSTER_RESOURCE_CLEANUP);
+        let rights = (self.rights && self.gives_rights(cluster)).then_some(CLUSTER_API_RESOURCE_CLEANUP);
+        for finalizer in cleanup.into_iter().chain(rights) {
+            complete = write::with_finalizer(&complete, finalizer).unwrap_or(complete);
         }
         if self.taints {
             complete.spec.taints = taints::desired(cluster, now);
@@ -63,12 +62,6 @@ impl Maintained {
 
     fn gives_rights(&self, cluster: &ManagedCluster) -> bool {
         cluster.spec.hub_accepts_client && names::refusal(&cluster.name_any(), &self.hub_namespace).is_none()
-    }
-}
-
-fn add_finalizer(cluster: &mut ManagedCluster, finalizer: &str) {
-    if !write::has_finalizer(cluster, finalizer) {
-        cluster.finalizers_mut().push(finalizer.into());
     }
 }
 

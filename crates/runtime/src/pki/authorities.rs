@@ -38,7 +38,7 @@ impl Authorities {
     /// As PEM.
     #[must_use]
     pub fn to_pem(&self) -> String {
-        self.0.iter().map(|der| pem(der)).collect()
+        certificates_to_pem(&self.0)
     }
 }
 
@@ -48,6 +48,11 @@ fn is_authority(der: &[u8], now: Timestamp) -> bool {
         .ok()
         .and_then(|parsed| parsed.tbs_certificate.get::<BasicConstraints>().ok().flatten());
     is_current && constraints.is_some_and(|(_, constraints)| constraints.ca)
+}
+
+/// Certificates (DER) as PEM.
+pub fn certificates_to_pem(certificates: &[impl AsRef<[u8]>]) -> String {
+    certificates.iter().map(|der| pem(der.as_ref())).collect()
 }
 
 fn pem(der: &[u8]) -> String {

@@ -1,6 +1,6 @@
 //! Client certificates that are presented outside of TLS, verified as an API server verifies them.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use p256::{
@@ -13,7 +13,6 @@ use rustls::{
     pki_types::{CertificateDer, UnixTime, pem::PemObject as _},
     server::WebPkiClientVerifier,
 };
-use sha2::{Digest as _, Sha256};
 use x509_cert::{
     Certificate as X509Certificate,
     der::{Decode as _, oid::db::rfc5280::ID_KP_CLIENT_AUTH, referenced::OwnedToRef as _},
@@ -21,6 +20,7 @@ use x509_cert::{
 };
 
 use super::{CertificateError, Subject, certificate::Certificate};
+use crate::digest::sha256_hex;
 
 /// Certificates longer than this, with their intermediates, are not read.
 const LONGEST_PEM: usize = 16 * 1024;
@@ -71,7 +71,7 @@ impl ClientCertificate {
         let (leaf, intermediates) = chain.split_first().ok_or(CertificateError::Empty)?;
         let certificate = Certificate::parse(leaf)?;
         check_chain(leaf, intermediates, valid_authorities(authorities, now), now.min(certificate.not_after))?;
-        Ok(Self { certificate, key: client_key(leaf)?, fingerprint: fingerprint(leaf) })
+        Ok(Self { certificate, key: client_key(leaf)?, fingerprint: sha256_hex(leaf) })
     }
 
     /// Whom it was issued to.
@@ -147,14 +147,6 @@ fn client_key(der: &[u8]) -> Result<VerifyingKey, ClientCertificateError> {
     }
     let key = PublicKey::try_from(parsed.subject_public_key_info.owned_to_ref());
     key.map(VerifyingKey::from).map_err(|_| ClientCertificateError::OtherKey)
-}
-
-fn fingerprint(der: &[u8]) -> String {
-    Sha256::digest(der).iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

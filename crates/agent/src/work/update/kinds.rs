@@ -3,11 +3,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, GroupVersionKind};
+use ocm_runtime::digest::sha256_hex;
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::UpdateError;
-use crate::work::hex;
 
 /// Certificates that OpenShift adds to a ConfigMap under a key, if its manifest asks for that by a label.
 const INJECTED_BY_LABEL: (&str, &str) = ("config.openshift.io/inject-trusted-cabundle", "ca-bundle.crt");
@@ -164,7 +163,7 @@ fn replace_whole(existing: &mut Value, manifest: &Value) -> bool {
 
 fn annotate_spec_hash(manifest: &mut DynamicObject) {
     let spec = manifest.data.get("spec").unwrap_or(&Value::Null).to_string();
-    let hash = hex(&Sha256::digest(spec.as_bytes()));
+    let hash = sha256_hex(spec.as_bytes());
     manifest.metadata.annotations.get_or_insert_default().insert(SPEC_HASH.into(), hash);
 }
 

@@ -1,6 +1,5 @@
 //! What to delete next.
 
-use kube::ResourceExt as _;
 use ocm_api::{cluster::v1::ManagedCluster, finalizers::CLUSTER_RESOURCE_CLEANUP};
 use ocm_runtime::write;
 
@@ -44,19 +43,11 @@ fn next_of(remaining: &RemainingResources) -> Plan {
 }
 
 fn with_finalizer(cluster: &ManagedCluster) -> Plan {
-    if write::has_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP) {
-        return Plan::Leave;
-    }
-    let mut new = cluster.clone();
-    new.finalizers_mut().push(CLUSTER_RESOURCE_CLEANUP.into());
-    Plan::AddFinalizer(Box::new(new))
+    let new = write::with_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP);
+    new.map_or(Plan::Leave, |new| Plan::AddFinalizer(Box::new(new)))
 }
 
 fn without_finalizer(cluster: &ManagedCluster) -> Plan {
-    if !write::has_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP) {
-        return Plan::Leave;
-    }
-    let mut new = cluster.clone();
-    new.finalizers_mut().retain(|finalizer| finalizer != CLUSTER_RESOURCE_CLEANUP);
-    Plan::RemoveFinalizer(Box::new(new))
+    let new = write::without_finalizer(cluster, CLUSTER_RESOURCE_CLEANUP);
+    new.map_or(Plan::Leave, |new| Plan::RemoveFinalizer(Box::new(new)))
 }

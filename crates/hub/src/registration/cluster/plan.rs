@@ -137,19 +137,9 @@ fn namespace_step(observed: &Observed) -> Option<NamespaceStep> {
 }
 
 fn add_finalizer(cluster: &ManagedCluster) -> Option<ManagedCluster> {
-    if write::has_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP) {
-        return None;
-    }
-    let mut new = cluster.clone();
-    new.finalizers_mut().push(CLUSTER_API_RESOURCE_CLEANUP.into());
-    Some(new)
+    write::with_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP)
 }
 
 fn remove_finalizer(cluster: &ManagedCluster) -> Option<ManagedCluster> {
-    if !write::has_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP) {
-        return None;
-    }
-    let mut new = cluster.clone();
-    new.finalizers_mut().retain(|finalizer| finalizer != CLUSTER_API_RESOURCE_CLEANUP);
-    Some(new)
+    write::without_finalizer(cluster, CLUSTER_API_RESOURCE_CLEANUP)
 }

@@ -7,7 +7,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Instant,
 };
 
 use jiff::Timestamp;
@@ -80,8 +79,7 @@ impl StatusController for ClusterSetController {
             match change {
                 // Nearly always what was written here: to count again at once would write again while clusters change.
                 Change::Updated { old, new } if is_status_only(old, new) => {
-                    let pause = pace.pause(&name, Instant::now());
-                    queue.add_after(name, pause);
+                    pace.add(&queue, name);
                     None
                 }
                 Change::Added(_) | Change::Updated { .. } => Some(name),
@@ -93,10 +91,7 @@ impl StatusController for ClusterSetController {
         });
         let (selectors, pace, queue) = (self.selectors.clone(), self.pace.clone(), builder.queue());
         builder.watches(&self.clusters, move |change| {
-            for set in selectors.read(|all| touched(all, change)) {
-                let pause = pace.pause(&set, Instant::now());
-                queue.add_after(set, pause);
-            }
+            selectors.read(|all| touched(all, change)).into_iter().for_each(|set| pace.add(&queue, set));
             None
         });
     }
@@ -106,7 +101,7 @@ impl StatusController for ClusterSetController {
             self.pace.forget(key);
             return Ok(None);
         };
-        self.pace.begin(key, Instant::now());
+        self.pace.begin(key);
         let count = |selector: SetSelector| {
             self.labels.read(|all| all.values().filter(|labels| selector.includes(labels)).count())
         };

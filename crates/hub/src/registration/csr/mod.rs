@@ -19,8 +19,7 @@ use crate::{
     context::HubContext,
     error::{Error, Result},
     registration::{
-        accepted::{accepted_now, accepts, is_newly_accepted},
-        names,
+        accepted::{accepted_now, requests_to_reconsider},
         requester::{Purpose, is_decided, renewal},
     },
     requester::Requester,
@@ -78,17 +77,6 @@ impl CsrController {
     async fn may_renew(&self, requester: &Requester) -> Result<bool> {
         Ok(requester.may(&self.hub.client, renewal()).await?)
     }
-
-    /// Asks the API server as well, since no administrator looks at the request.
-    async fn is_accepted(&self, cluster: &str) -> Result<bool> {
-        let is_refused = names::refusal(cluster, &self.hub.config.namespace).is_some();
-        let is_accepted = !is_refused && self.clusters.named(cluster).is_some_and(|cluster| accepts(&cluster));
-        Ok(is_accepted && accepted_now(&self.hub.client, cluster).await?.is_some())
-    }
-}
-
-fn requests_of(pending: &View<String>, cluster: &str) -> Vec<String> {
-    pending.read(|all| all.iter().filter(|(_, of)| *of == cluster).map(|(key, _)| key.name.clone()).collect())
 }
 
 impl Controller for CsrController {
@@ -105,10 +93,7 @@ impl Controller for CsrController {
             is_pending.then(|| change.object().name_any())
         });
         let pending = self.pending.clone();
-        builder.watches(&self.clusters, move |change| {
-            let cluster = is_newly_accepted(change).then(|| change.object().name_any());
-            cluster.map(|cluster| requests_of(&pending, &cluster)).unwrap_or_default()
-        });
+        builder.watches(&self.clusters, move |change| requests_to_reconsider(&pending, change));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Observed>> {
@@ -118,7 +103,8 @@ impl Controller for CsrController {
         let grounds = match purpose {
             Purpose::Renewal => Grounds::Renewal { may_renew: self.may_renew(&requester).await? },
             Purpose::Bootstrap { cluster } => {
-                Grounds::Bootstrap { is_cluster_accepted: self.is_accepted(&cluster).await? }
+                let cluster = accepted_now(&self.hub, &self.clusters, &cluster).await?;
+                Grounds::Bootstrap { is_cluster_accepted: cluster.is_some() }
             }
         };
         Ok(Some(Observed { request, grounds }))

@@ -61,8 +61,7 @@ use crate::{
     context::HubContext,
     error::{Error, Result},
     registration::{
-        accepted::{accepted_now, accepts, is_newly_accepted},
-        names,
+        accepted::{accepted_now, requests_to_reconsider},
         requester::{Purpose, is_decided, renewal},
     },
     requester::Requester,
@@ -124,9 +123,7 @@ impl RecoveryController {
         if !facts.policy.names(&facts.requester) {
             return Err(Refusal::NotNamed(facts.requester.user.clone()));
         }
-        let is_reserved = names::refusal(&facts.cluster, &self.hub.config.namespace).is_some();
-        let is_accepted = self.clusters.named(&facts.cluster).is_some_and(|cluster| accepts(&cluster));
-        if is_accepted && !is_reserved { Ok(proof) } else { Err(Refusal::NotAccepted) }
+        Ok(proof)
     }
 
     async fn candidate(&self, facts: &Facts) -> Result<Result<Candidate, Refusal>> {
@@ -134,7 +131,7 @@ impl RecoveryController {
             Ok(proof) => proof,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let Some(cluster) = accepted_now(&self.hub.client, &facts.cluster).await? else {
+        let Some(cluster) = accepted_now(&self.hub, &self.clusters, &facts.cluster).await? else {
             return Ok(Err(Refusal::NotAccepted));
         };
         let namespaces: Api<Namespace> = Api::all(self.hub.client.clone());
@@ -228,13 +225,7 @@ impl Controller for RecoveryController {
             is_open.then(|| change.object().name_any())
         });
         let pending = self.pending.clone();
-        builder.watches(&self.clusters, move |change| {
-            let cluster = is_newly_accepted(change).then(|| change.object().name_any());
-            let of_cluster = |of: &String| Some(of) == cluster.as_ref();
-            pending.read(|all| {
-                all.iter().filter(|(_, of)| of_cluster(of)).map(|(key, _)| key.name.clone()).collect::<Vec<_>>()
-            })
-        });
+        builder.watches(&self.clusters, move |change| requests_to_reconsider(&pending, change));
     }
 
     async fn observe(&self, key: &String) -> Result<Option<Facts>> {
