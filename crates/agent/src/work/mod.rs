@@ -15,7 +15,7 @@
 //! | `availability` | polls whether what was applied still exists |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `update` | the Update strategy: what to write for which kind |
-//! | `manifest`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
+//! | `manifest`, `options`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
 mod availability;
@@ -26,6 +26,9 @@ pub mod fuzzing;
 mod identifier;
 mod manifest;
 mod mapper;
+// Its parts are used as they are built.
+#[allow(dead_code)]
+mod options;
 mod ownership;
 mod refusal;
 mod resources;

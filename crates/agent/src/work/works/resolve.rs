@@ -8,6 +8,7 @@ use crate::work::{
     identifier,
     manifest::{self, DesiredObject, ManifestError, ParsedManifest},
     mapper::RestMapping,
+    options::ManifestOptions,
     ownership,
     resources::{ApplyError, Resources},
 };
@@ -32,6 +33,9 @@ pub(in crate::work) struct Target {
     pub mapping: RestMapping,
     /// Whether the object is deleted with the work.
     pub is_owned: bool,
+    /// What the work asks for this object.
+    #[allow(dead_code)]
+    pub options: ManifestOptions,
 }
 
 impl ResolvedManifest {
@@ -69,7 +73,8 @@ async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: P
         Ok(mapping) => {
             let meta = manifest.meta(&mapping.resource.plural, mapping.namespaced);
             let is_owned = ownership::is_owned(spec.delete_option.as_ref());
-            ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned }) }
+            let options = ManifestOptions::of(&spec.manifest_configs, &identifier::of_manifest(&meta));
+            ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned, options }) }
         }
     }
 }

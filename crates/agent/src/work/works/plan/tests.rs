@@ -32,7 +32,11 @@ fn manifest(name: &str) -> ResolvedManifest {
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
     let mapping = RestMapping { resource, namespaced: true };
     let (meta, rank) = (parsed.meta("configmaps", true), parsed.rank());
-    ResolvedManifest { meta, rank, target: Ok(Target { object: parsed.desired.unwrap(), mapping, is_owned: true }) }
+    ResolvedManifest {
+        meta,
+        rank,
+        target: Ok(Target { object: parsed.desired.unwrap(), mapping, is_owned: true, options: Default::default() }),
+    }
 }
 
 fn json_patch(into: &mut Value, from: Value) {

@@ -1,0 +1,126 @@
+//! What a work asks for each of its objects: those of `spec.manifestConfigs` that select it.
+
+use ocm_api::work::v1::{
+    ConditionRule, FeedbackRule, FeedbackScrapeType, ManifestConfigOption, ResourceIdentifier, UpdateStrategy,
+};
+
+/// The settings for one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ManifestOptions {
+    /// How the object is written.
+    pub strategy: UpdateStrategy,
+    /// Which values of it are reported.
+    pub feedback_rules: Vec<FeedbackRule>,
+    /// Which conditions are computed from it.
+    pub condition_rules: Vec<ConditionRule>,
+    /// How the object is followed for both.
+    pub scrape_type: FeedbackScrapeType,
+}
+
+impl ManifestOptions {
+    /// Of the entries that select the object, the first that has a setting decides on it. How the object is followed is
+    /// decided by the last entry, as in OCM.
+    pub(super) fn of(configs: &[ManifestConfigOption], id: &ResourceIdentifier) -> Self {
+        let selecting = || configs.iter().filter(|config| selects(&config.resource_identifier, id));
+        let feedback = selecting().map(|config| &config.feedback_rules).find(|rules| !rules.is_empty());
+        let conditions = selecting().map(|config| &config.condition_rules).find(|rules| !rules.is_empty());
+        let scrape_type = selecting().next_back().and_then(|config| config.feedback_scrape_type.clone());
+        Self {
+            strategy: selecting().find_map(|config| config.update_strategy.clone()).unwrap_or_default(),
+            feedback_rules: feedback.cloned().unwrap_or_default(),
+            condition_rules: conditions.cloned().unwrap_or_default(),
+            scrape_type: scrape_type.unwrap_or_default(),
+        }
+    }
+}
+
+fn selects(pattern: &ResourceIdentifier, id: &ResourceIdentifier) -> bool {
+    pattern.group == id.group
+        && pattern.resource == id.resource
+        && matches(&pattern.namespace, &id.namespace)
+        && matches(&pattern.name, &id.name)
+}
+
+/// Whether a text is as in a pattern, in which each `*` may be any text, also none.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == text };
+    let (inner, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let between = text.strip_prefix(prefix).and_then(|text| text.strip_suffix(suffix));
+    // The leftmost place of each part leaves the most for those that follow.
+    let after = |text: &'_ str, part: &str| text.find(part).map(|start| start + part.len());
+    between.is_some_and(|mut text| {
+        inner.split('*').all(|part| after(text, part).and_then(|end| text.get(end..)).map(|rest| text = rest).is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, proptest};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn options(configs: &Value) -> ManifestOptions {
+        let configs: Vec<ManifestConfigOption> = serde_json::from_value(configs.clone()).unwrap();
+        let id = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "web-1"});
+        ManifestOptions::of(&configs, &serde_json::from_value(id).unwrap())
+    }
+
+    fn config(namespace: &str, name: &str, settings: &Value) -> Value {
+        let mut config = settings.clone();
+        config["resourceIdentifier"] =
+            json!({"group": "apps", "resource": "deployments", "namespace": namespace, "name": name});
+        config
+    }
+
+    #[test]
+    fn the_first_entry_with_a_setting_decides_and_the_last_on_how_the_object_is_followed() {
+        let of =
+            |strategy: &str, scrape: &str| json!({"updateStrategy": {"type": strategy}, "feedbackScrapeType": scrape});
+        let feedback = json!({"feedbackRules": [{"type": "WellKnownStatus"}]});
+        let found = options(&json!([
+            config("other", "web-1", &of("ReadOnly", "Watch")),
+            config("shop", "*", &feedback),
+            config("shop", "web-*", &of("CreateOnly", "Watch")),
+            config("*", "web-1", &of("ServerSideApply", "Poll")),
+        ]));
+        assert_eq!(found.strategy.type_.to_string(), "CreateOnly");
+        assert_eq!((found.feedback_rules.len(), found.scrape_type), (1, FeedbackScrapeType::Poll));
+        assert_eq!(options(&json!([])), ManifestOptions::default());
+    }
+
+    #[test]
+    fn group_and_resource_are_compared_exactly() {
+        for (field, other) in [("group", ""), ("group", "*"), ("resource", "deploy*"), ("resource", "*")] {
+            let mut config = config("*", "*", &json!({"updateStrategy": {"type": "ReadOnly"}}));
+            config["resourceIdentifier"][field] = json!(other);
+            assert_eq!(options(&json!([config])), ManifestOptions::default(), "{field} {other}");
+        }
+    }
+
+    #[test]
+    fn an_asterisk_is_any_text() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "a"),
+            ("a*", "a"),
+            ("a*c", "abc"),
+            ("a*b*c", "aXbYc"),
+            ("*a*a", "aa"),
+            ("**", "x"),
+            ("", ""),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("", "a"), ("a", "ab"), ("a*a", "a"), ("a*b*c", "acb"), ("*a*a", "a"), ("a.c", "abc")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_as_in_each_pattern_that_was_made_from_it(parts in prop::collection::vec("[a-c]{0,2}", 1..5), fill in "[a-c]{0,3}") {
+            prop_assert!(matches(&parts.join("*"), &parts.join(&fill)));
+        }
+    }
+}
