@@ -160,7 +160,7 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         component: REGISTRATION,
         summary: "approves renewals of agents' certificates, and with ManagedClusterAutoApproval first ones too",
         gate: None,
-        start: |context, hub| context.run(CsrController::new(hub), WORKERS),
+        start: |context, hub| context.run(CsrController::new(context, hub), WORKERS),
     },
     ControllerInfo {
         name: RecoveryController::NAME,

@@ -6,11 +6,17 @@ use k8s_openapi::{
     api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use ocm_api::{identities, labels, signers};
+use ocm_api::{
+    conditions::cluster::CERTIFICATE_ROTATED,
+    identities, labels,
+    reasons::cluster::{CLIENT_CERTIFICATE_UPDATE_FAILED, CLIENT_CERTIFICATE_UPDATED},
+    signers,
+};
+use ocm_hub::HubConfig;
 use ocm_runtime::pki::{PrivateKey, Subject};
-use ocm_testing::{client_for, eventually, unique};
+use ocm_testing::{Seen, client_for, eventually, unique};
 
-use crate::support::{World, world};
+use crate::support::{World, context, start_hub, world};
 
 /// A request of an agent of `cluster` as a test wants it.
 pub(crate) struct Request {
@@ -75,6 +81,30 @@ pub(crate) async fn assert_untouched(world: &World, name: &str) -> Result<()> {
     let requests: Api<CertificateSigningRequest> = Api::all(world.client.clone());
     let conditions = requests.get(name).await?.status.and_then(|status| status.conditions);
     assert!(conditions.is_none_or(|conditions| conditions.is_empty()), "{name}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn clusters_whose_agents_could_not_renew_are_counted() -> Result<()> {
+    let (world, context) = (world().await?, context());
+    let config = HubConfig { controllers: vec!["csr-approval".into()], ..HubConfig::default() };
+    start_hub(world.plane, &context, config).await?;
+    let counted = async |expected: u8| {
+        let line = format!("{{kind=\"ManagedCluster\",condition=\"{CERTIFICATE_ROTATED}\"}} {expected}");
+        eventually("the clusters are counted", || async {
+            let metrics = context.metrics().encode();
+            if metrics.contains(&line) { Seen::Settled(()) } else { Seen::NotYet(metrics) }
+        })
+        .await
+    };
+    counted(0).await?;
+    let cluster = unique("unrenewed");
+    world.accepted(&cluster).await?;
+    let reasons = [("False", CLIENT_CERTIFICATE_UPDATE_FAILED, 1), ("True", CLIENT_CERTIFICATE_UPDATED, 0)];
+    for (status, reason, expected) in reasons {
+        world.report_condition(&cluster, CERTIFICATE_ROTATED, status, reason).await?;
+        counted(expected).await?;
+    }
     Ok(())
 }
 

@@ -175,11 +175,21 @@ impl World {
 
     /// What an agent says about its cluster's health.
     pub(crate) async fn say_available(&self, name: &str) -> Result<()> {
-        let mut status = self.clusters().get(name).await?.status.unwrap_or_default();
-        let available =
-            conditions::NewCondition::is_true("ManagedClusterConditionAvailable", "ManagedClusterAvailable", "ok");
-        conditions::set(&mut status.conditions, available, None, now());
-        let patch = Patch::Merge(json!({"status": {"conditions": status.conditions}}));
+        self.report_condition(name, "ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable").await
+    }
+
+    /// Sets a condition as the cluster's agent does.
+    pub(crate) async fn report_condition(
+        &self,
+        name: &str,
+        type_: &'static str,
+        status: &'static str,
+        reason: &'static str,
+    ) -> Result<()> {
+        let mut new = self.clusters().get(name).await?.status.unwrap_or_default();
+        let condition = conditions::NewCondition { type_, status, reason, message: "as a test wants it".into() };
+        conditions::set(&mut new.conditions, condition, None, now());
+        let patch = Patch::Merge(json!({"status": {"conditions": new.conditions}}));
         self.clusters().patch_status(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }

@@ -45,6 +45,14 @@ impl<T> View<T> {
     }
 }
 
+impl<T: Send + 'static> View<T> {
+    /// Counts the values; `None` when the view is dropped.
+    pub fn counter(&self) -> impl Fn() -> Option<usize> + Send + 'static {
+        let entries = Arc::downgrade(&self.entries);
+        move || entries.upgrade().map(|entries| lock(&entries).len())
+    }
+}
+
 impl<K: Watchable> Cache<K> {
     /// Keeps what `value` returns for each object, as long as the view or a clone of it exists. Objects for which it returns
     /// `None` are left out. Those who subscribe to the cache later find every change in the view already.

@@ -57,6 +57,12 @@ struct OfKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCondition {
+    kind: &'static str,
+    condition: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfCertificate {
     certificate: &'static str,
 }
@@ -153,6 +159,17 @@ impl Metrics {
         }
     }
 
+    /// Shows how many objects of a kind have this condition with status False; `objects` returns `None` when that is no longer
+    /// known.
+    pub fn count_false(
+        &self,
+        kind: &'static str,
+        condition: &'static str,
+        objects: impl Fn() -> Option<usize> + Send + 'static,
+    ) {
+        self.gauges.add_condition(OfCondition { kind, condition }, Box::new(objects));
+    }
+
     pub(crate) fn wrote(&self, write: &Write) {
         self.writes.get_or_create(write).inc();
     }
@@ -209,6 +226,7 @@ mod tests {
         metrics.leads("some-lock", true);
         metrics.webhook_answered("/convert", "success");
         metrics.admission_enforced("ManagedCluster", Some(true));
+        metrics.count_false("ManagedCluster", "ClusterCertificateRotated", || Some(2));
         metrics
     }
 

@@ -132,6 +132,21 @@ pub(super) const ADMISSION_ENFORCED: About = About {
            accept it, or bind any cluster set. `/readyz` and the log name the cause.",
 };
 
+pub(super) const CONDITION_FALSE: About = About {
+    name: "ocm_condition_false",
+    kind: Kind::Gauge,
+    labels: &[
+        Label { name: "kind", note: "`ManagedCluster`" },
+        Label {
+            name: "condition",
+            note: "`ClusterCertificateRotated`: the cluster's agent could not renew its certificate, or waits for the approval",
+        },
+    ],
+    help: "Objects of the kind whose condition of this type is False",
+    note: "Of the hub that leads `registration-controller-lock`. Alert on more than 0: agents renew at a fifth of the life time, \
+           so there are weeks left. The message of the condition names the command to run.",
+};
+
 /// All of them, in the order in which the page has them.
 pub(super) const ALL: &[&About] = &[
     &RECONCILES,
@@ -145,6 +160,7 @@ pub(super) const ALL: &[&About] = &[
     &LEADING,
     &WEBHOOK_REQUESTS,
     &ADMISSION_ENFORCED,
+    &CONDITION_FALSE,
     &BUILD,
 ];
 

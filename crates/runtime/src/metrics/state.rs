@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{OfController, OfKind, reference, register};
+use super::{OfCondition, OfController, OfKind, reference, register};
 
 /// Reads a value; nothing when what it belongs to has ended.
 type Read<T> = Box<dyn Fn() -> Option<T> + Send>;
@@ -25,11 +25,12 @@ pub(crate) struct WatchState {
     pub(crate) objects: usize,
 }
 
-/// Depth of queues, state of watches.
+/// Depth of queues, state of watches, objects with a condition that is false.
 pub(super) struct Gauges {
     depth: Family<OfController, Gauge>,
     synced: Family<OfKind, Gauge>,
     objects: Family<OfKind, Gauge>,
+    conditions: Family<OfCondition, Gauge>,
     readers: Mutex<Readers>,
 }
 
@@ -37,6 +38,7 @@ pub(super) struct Gauges {
 struct Readers {
     queues: Vec<(&'static str, Read<usize>)>,
     watches: Vec<(String, Read<WatchState>)>,
+    conditions: Vec<(OfCondition, Read<usize>)>,
 }
 
 impl Debug for Gauges {
@@ -51,6 +53,7 @@ impl Gauges {
             depth: register(registry, &reference::QUEUE_DEPTH, Family::default()),
             synced: register(registry, &reference::WATCH_SYNCED, Family::default()),
             objects: register(registry, &reference::WATCH_OBJECTS, Family::default()),
+            conditions: register(registry, &reference::CONDITION_FALSE, Family::default()),
             readers: Mutex::default(),
         }
     }
@@ -67,6 +70,12 @@ impl Gauges {
         readers.watches.push((kind.to_owned(), state));
     }
 
+    pub(super) fn add_condition(&self, condition: OfCondition, objects: Read<usize>) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.conditions.retain(|(_, objects)| objects().is_some());
+        readers.conditions.push((condition, objects));
+    }
+
     pub(super) fn refresh(&self) {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         self.depth.clear();
@@ -79,6 +88,11 @@ impl Gauges {
             let kind = OfKind { kind };
             self.synced.get_or_create(&kind).set(synced.into());
             self.objects.get_or_create(&kind).set(count(objects));
+        }
+        self.conditions.clear();
+        for (condition, objects) in readers.conditions.iter().filter_map(|(condition, read)| Some((condition, read()?)))
+        {
+            self.conditions.get_or_create(condition).set(count(objects));
         }
     }
 }

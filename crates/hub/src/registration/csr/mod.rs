@@ -9,8 +9,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::{Api, ResourceExt as _};
-use ocm_api::{cluster::v1::ManagedCluster, reasons::csr::AUTO_APPROVED};
-use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, informer::View, write};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    conditions::{cluster::CERTIFICATE_ROTATED, status},
+    reasons::csr::AUTO_APPROVED,
+};
+use ocm_runtime::{Cache, Change, Context, Controller, ControllerBuilder, conditions::find, informer::View, write};
 use serde_json::Value;
 use tracing::{debug, info};
 
@@ -38,6 +42,8 @@ pub(crate) struct CsrController {
     /// The cluster of each request that is not decided on.
     pending: View<String>,
     clusters: Cache<ManagedCluster>,
+    /// Clusters whose agents could not renew their certificate, for the metric.
+    _unrenewed: View<()>,
 }
 
 /// A request that the hub may approve.
@@ -55,10 +61,12 @@ enum Grounds {
 }
 
 impl CsrController {
-    pub(crate) fn new(hub: &HubContext) -> Self {
+    pub(crate) fn new(context: &Context, hub: &HubContext) -> Self {
         let (requests, clusters) = (caches::requests(&hub.informers), caches::clusters(&hub.informers));
         let pending = requests.view(|request| cluster_of(request).filter(|_| !is_decided(request)));
-        Self { requests, pending, clusters, hub: hub.clone() }
+        let unrenewed = clusters.view(|cluster| is_unrenewed(cluster).then_some(()));
+        context.metrics().count_false("ManagedCluster", CERTIFICATE_ROTATED, unrenewed.counter());
+        Self { requests, pending, clusters, _unrenewed: unrenewed, hub: hub.clone() }
     }
 
     /// Who asks, and for what; `None` if the hub does not approve such requests.
@@ -77,6 +85,12 @@ impl CsrController {
     async fn may_renew(&self, requester: &Requester) -> Result<bool> {
         Ok(requester.may(&self.hub.client, renewal()).await?)
     }
+}
+
+fn is_unrenewed(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
+    let rotated = conditions.and_then(|conditions| find(conditions, CERTIFICATE_ROTATED));
+    rotated.is_some_and(|condition| condition.status == status::FALSE)
 }
 
 impl Controller for CsrController {
