@@ -80,6 +80,7 @@ async fn a_hub_with_everything_that_it_needs_passes() -> Result<()> {
     assert_finds(&ended, 0, "rights", "ok", &["open-cluster-management-hub/hub-controller-sa has all"]);
     assert_finds(&ended, 0, "bootstrap", "ok", &["agent-registration-bootstrap has all"]);
     assert_finds(&ended, 0, "signer", "ok", &["it signed clusteradm-check-"]);
+    assert_finds(&ended, 0, "renewals", "ok", &["none of "]);
     assert_finds(&ended, 0, "leases", "ok", &["registration is held by hub-1", "placement is held", "addon is held"]);
     assert_eq!(requests(hub).await?, Vec::<String>::new(), "the test request is deleted");
 

@@ -4,6 +4,7 @@ mod addresses;
 mod admission;
 mod conversion;
 mod leases;
+mod renewals;
 mod signer;
 
 use clap::Args;
@@ -74,6 +75,7 @@ const CHECKS: &[Check<Hub>] = &[
     Check { name: "rights", needs: CONNECTED, run: |hub| Box::pin(of_hub(hub)) },
     Check { name: "bootstrap", needs: CONNECTED, run: |hub| Box::pin(of_bootstrap(hub)) },
     Check { name: "signer", needs: CONNECTED, run: |hub| Box::pin(signer::check(hub)) },
+    Check { name: "renewals", needs: &["crds"], run: |hub| Box::pin(renewals::check(hub)) },
     Check { name: "leases", needs: CONNECTED, run: |hub| Box::pin(leases::check(hub)) },
 ];
 
