@@ -2,7 +2,12 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use ocm_api::work::v1::{AppliedManifestWork, DeleteOption, PropagationPolicy};
+use ocm_api::work::v1::{
+    AppliedManifestWork, DeleteOption, ManifestConfigOption, ManifestResourceMeta, ManifestWorkSpec, OrphaningRule,
+    PropagationPolicy, ResourceIdentifier, UpdateStrategyType,
+};
+
+use super::options::ManifestOptions;
 
 /// Whether an object has an owner reference to the record of its work.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +30,48 @@ impl Ownership {
     }
 }
 
-/// Whether the objects of a work with this delete option are deleted with it.
-pub(super) fn is_owned(option: Option<&DeleteOption>) -> bool {
-    option.is_none_or(|option| option.propagation_policy != PropagationPolicy::Orphan)
+/// Whether an object is deleted with its work. One that is only read never is, whatever the delete option says.
+pub(super) fn is_owned(spec: &ManifestWorkSpec, id: &ResourceIdentifier) -> bool {
+    let strategy = ManifestOptions::of(&spec.manifest_configs, id).strategy.type_;
+    strategy != UpdateStrategyType::ReadOnly && is_deleted_with_work(spec.delete_option.as_ref(), id)
+}
+
+/// Under a policy of a later version objects stay; works with one are refused, see [`super::refusal`].
+fn is_deleted_with_work(option: Option<&DeleteOption>, id: &ResourceIdentifier) -> bool {
+    let Some(option) = option else { return true };
+    match option.propagation_policy {
+        PropagationPolicy::Foreground => true,
+        PropagationPolicy::Orphan | PropagationPolicy::Other(_) => false,
+        PropagationPolicy::SelectivelyOrphan => !rules(option).any(|rule| names(rule, id)),
+    }
+}
+
+fn rules(option: &DeleteOption) -> impl Iterator<Item = &OrphaningRule> {
+    option.selectively_orphans.iter().flat_map(|orphans| &orphans.orphaning_rules)
+}
+
+/// Unlike the selectors of `spec.manifestConfigs`, rules have no wildcards.
+fn names(rule: &OrphaningRule, id: &ResourceIdentifier) -> bool {
+    rule.group == id.group && rule.resource == id.resource && rule.name == id.name && rule.namespace == id.namespace
+}
+
+/// Whether an object may have to stay when its work is deleted, judged without its resource: the kind could not be looked
+/// up.
+pub(super) fn may_stay(spec: &ManifestWorkSpec, meta: &ManifestResourceMeta) -> bool {
+    let is_read_only = |config: &ManifestConfigOption| {
+        let is_read_only =
+            config.update_strategy.as_ref().is_some_and(|strategy| strategy.type_ == UpdateStrategyType::ReadOnly);
+        is_read_only && config.resource_identifier.group == meta.group
+    };
+    let option = spec.delete_option.as_ref();
+    let is_orphaned = option.is_some_and(|option| match option.propagation_policy {
+        PropagationPolicy::Foreground => false,
+        PropagationPolicy::Orphan | PropagationPolicy::Other(_) => true,
+        PropagationPolicy::SelectivelyOrphan => {
+            rules(option).any(|rule| rule.group == meta.group && rule.name == meta.name)
+        }
+    });
+    is_orphaned || spec.manifest_configs.iter().any(is_read_only)
 }
 
 /// The reference an object carries when `applied` owns it.
@@ -79,6 +123,8 @@ pub(super) fn is_applied_work(reference: &OwnerReference) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     pub(in crate::work) fn owner(name: &str, uid: &str) -> OwnerReference {
@@ -86,6 +132,87 @@ pub(super) mod tests {
         applied.metadata.name = Some(name.into());
         applied.metadata.uid = Some(uid.into());
         reference(&applied)
+    }
+
+    fn spec(value: &Value) -> ManifestWorkSpec {
+        let mut spec = json!({"workload": {"manifests": []}});
+        spec.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn orphaning(rules: &Value) -> ManifestWorkSpec {
+        let orphans = json!({"orphaningRules": rules});
+        spec(&json!({"deleteOption": {"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": orphans}}))
+    }
+
+    fn id(group: &str, resource: &str, namespace: &str, name: &str) -> ResourceIdentifier {
+        serde_json::from_value(json!({"group": group, "resource": resource, "namespace": namespace, "name": name}))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_rule_names_one_object_exactly() {
+        let spec = orphaning(&json!([
+            {"group": "apps", "resource": "deployments", "namespace": "shop", "name": "web"},
+            {"resource": "namespaces", "name": "shop"},
+            {"resource": "namespaces", "namespace": "shop", "name": "other"},
+            {"resource": "secrets", "namespace": "*", "name": "*"},
+        ]));
+        assert!(!is_owned(&spec, &id("apps", "deployments", "shop", "web")));
+        assert!(!is_owned(&spec, &id("", "namespaces", "", "shop")));
+        for owned in [
+            id("apps", "deployments", "shop", "web-2"),
+            id("apps", "deployments", "", "web"),
+            id("", "deployments", "shop", "web"),
+            id("apps", "statefulsets", "shop", "web"),
+            id("", "namespaces", "", "other"),
+            id("", "secrets", "shop", "s"),
+        ] {
+            assert!(is_owned(&spec, &owned), "{owned:?}");
+        }
+    }
+
+    #[test]
+    fn each_policy_decides_on_ownership_as_in_ocm() {
+        let map = id("", "configmaps", "ns", "a");
+        for (option, expected) in [
+            (json!(null), true),
+            (json!({}), true),
+            (json!({"propagationPolicy": "Foreground"}), true),
+            (json!({"propagationPolicy": "Orphan"}), false),
+            (json!({"propagationPolicy": "SelectivelyOrphan"}), true),
+            (json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {}}), true),
+        ] {
+            assert_eq!(is_owned(&spec(&json!({"deleteOption": option})), &map), expected, "{option}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_only_read_is_not_owned() {
+        let read =
+            json!({"resourceIdentifier": id("", "configmaps", "*", "a"), "updateStrategy": {"type": "ReadOnly"}});
+        let spec = spec(&json!({"manifestConfigs": [read]}));
+        assert!(!is_owned(&spec, &id("", "configmaps", "ns", "a")));
+        assert!(is_owned(&spec, &id("", "configmaps", "ns", "b")));
+    }
+
+    #[test]
+    fn an_object_of_an_unknown_resource_may_stay_if_a_rule_could_name_it() {
+        let meta = |group: &str, name: &str| ManifestResourceMeta {
+            group: group.into(),
+            name: name.into(),
+            ..ManifestResourceMeta::default()
+        };
+        let rule = json!([{"group": "example.com", "resource": "things", "name": "a"}]);
+        let read =
+            json!({"resourceIdentifier": id("example.com", "things", "", "*"), "updateStrategy": {"type": "ReadOnly"}});
+        for spec in [orphaning(&rule), spec(&json!({"manifestConfigs": [read]}))] {
+            assert!(may_stay(&spec, &meta("example.com", "a")));
+            assert!(!may_stay(&spec, &meta("", "a")));
+        }
+        assert!(!may_stay(&orphaning(&rule), &meta("example.com", "b")));
+        assert!(may_stay(&spec(&json!({"deleteOption": {"propagationPolicy": "Orphan"}})), &meta("", "a")));
+        assert!(!may_stay(&spec(&json!({})), &meta("", "a")));
     }
 
     #[test]

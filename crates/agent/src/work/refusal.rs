@@ -21,11 +21,11 @@ pub(super) fn unsupported(spec: &ManifestWorkSpec) -> Vec<String> {
     fields
 }
 
-/// The field of a delete option that asks for what is not built.
+/// The field of a delete option with a policy of a later version, which may say that objects are to stay.
 pub(super) fn unsupported_delete_option(option: &DeleteOption) -> Option<String> {
     match &option.propagation_policy {
-        PropagationPolicy::Foreground | PropagationPolicy::Orphan => None,
-        other => Some(format!("spec.deleteOption.propagationPolicy ({other})")),
+        PropagationPolicy::Other(policy) => Some(format!("spec.deleteOption.propagationPolicy ({policy})")),
+        _ => None,
     }
 }
 
@@ -89,8 +89,8 @@ mod tests {
             json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
         assert_eq!(refused(json!({"executor": executor})), ["spec.executor"]);
         assert_eq!(
-            refused(json!({"deleteOption": {"propagationPolicy": "SelectivelyOrphan"}})),
-            ["spec.deleteOption.propagationPolicy (SelectivelyOrphan)"]
+            refused(json!({"deleteOption": {"propagationPolicy": "FromTheFuture"}})),
+            ["spec.deleteOption.propagationPolicy (FromTheFuture)"]
         );
         for strategy in ["CreateOnly", "ServerSideApply", "ReadOnly", "FromTheFuture"] {
             assert_eq!(
@@ -115,7 +115,9 @@ mod tests {
     fn what_is_built_is_not_refused() {
         let id = json!({"resource": "configmaps", "name": "a"});
         assert_eq!(reason(&spec(json!({}))), None);
-        assert_eq!(reason(&spec(json!({"deleteOption": {"propagationPolicy": "Orphan"}}))), None);
+        for policy in ["Foreground", "Orphan", "SelectivelyOrphan"] {
+            assert_eq!(reason(&spec(json!({"deleteOption": {"propagationPolicy": policy}}))), None);
+        }
         let poll =
             json!({"resourceIdentifier": id, "feedbackScrapeType": "Poll", "updateStrategy": {"type": "Update"}});
         assert_eq!(reason(&spec(json!({"manifestConfigs": [poll]}))), None);

@@ -15,4 +15,5 @@ mod registration_world;
 mod running;
 mod work_only;
 mod works;
+mod works_orphan;
 mod works_world;

@@ -121,17 +121,15 @@ async fn what_a_work_applied_stays_when_an_edit_of_it_is_refused() -> anyhow::Re
     let (cluster, name) = (&agent.cluster, unique("edited"));
     world.create_work(cluster, &name, json!([config_map(&name, json!({}))])).await?;
     world.work_is_available(cluster, &name).await?;
-    let selective = json!({"spec": {"deleteOption": {"propagationPolicy": "SelectivelyOrphan"}}});
-    world.works(cluster).patch(&name, &PatchParams::default(), &Patch::Merge(selective)).await?;
+    let empty = json!({"spec": {"workload": {"manifests": []}}});
+    world.works(cluster).patch(&name, &PatchParams::default(), &Patch::Merge(empty)).await?;
     world.work_is(cluster, &name, "Applied", "False").await?;
-
-    world.works(cluster).delete(&name, &DeleteParams::default()).await?;
-    world.work_is(cluster, &name, "Deleting", "False").await?;
     let config_maps = Api::<ConfigMap>::namespaced(world.managed.clone(), "default");
     assert!(config_maps.get(&name).await?.metadata.deletion_timestamp.is_none());
 
     let decided = json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}});
     world.works(cluster).patch(&name, &PatchParams::default(), &Patch::Merge(decided)).await?;
+    world.works(cluster).delete(&name, &DeleteParams::default()).await?;
     world.work_is_gone(cluster, &name).await?;
     assert!(config_maps.get_opt(&name).await?.is_some());
     agent.stop().await

@@ -10,7 +10,7 @@ use ocm_api::{
 use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
 
 use super::{
-    super::{Settings, ownership},
+    super::Settings,
     Works,
     resolve::{ResolvedManifest, resolve},
 };
@@ -24,7 +24,7 @@ pub(in crate::work) struct Observed {
     pub applied_work: Option<Arc<AppliedManifestWork>>,
     /// The manifests of the work, where they are needed.
     pub manifests: Vec<ResolvedManifest>,
-    /// Further owner references to remove from objects that must stay, in addition to that to the record.
+    /// Owner references to former records: removed from objects that must stay, in addition to that to the record.
     pub former: Vec<OwnerReference>,
     /// Why objects of a record that is being deleted cannot be deleted.
     pub stuck: Option<Vec<String>>,
@@ -56,10 +56,7 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
         false => Vec::new(),
     };
     let stuck = shared.stuck.get(&applied_name);
-    let former = match ownership::is_owned(work.spec.delete_option.as_ref()) {
-        true => Vec::new(),
-        false => controller.former_owners(name),
-    };
+    let former = controller.former_owners(name);
     Ok(Some(Observed { work, applied_work, manifests, former, stuck, settings: shared.settings.clone() }))
 }
 

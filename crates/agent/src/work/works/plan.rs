@@ -150,25 +150,29 @@ fn while_record_is_deleted(
 }
 
 /// The objects that stay when the work is deleted. What was applied may not be recorded yet, so all objects of the spec
-/// count as well. Fails while it is not known which object a manifest is: it would be deleted with the record.
+/// count as well. Fails while it is not known whether a manifest is one of them: it would be deleted with the record.
 fn to_release(observed: &Observed) -> Result<Vec<AppliedManifestResourceMeta>, Vec<String>> {
-    if ownership::is_owned(observed.work.spec.delete_option.as_ref()) {
-        return Ok(Vec::new());
-    }
-    let failures: Vec<_> = observed.manifests.iter().filter_map(unmapped).collect();
+    let spec = &observed.work.spec;
+    let may_stay = observed.manifests.iter().filter(|manifest| ownership::may_stay(spec, &manifest.meta));
+    let failures: Vec<_> = may_stay.filter_map(unmapped).collect();
     if !failures.is_empty() {
         return Err(failures);
     }
-    Ok([recorded(observed.applied_work.as_deref()), not_recorded(observed)].concat())
+    let mut staying = [recorded(observed.applied_work.as_deref()), not_recorded(observed)].concat();
+    staying.retain(|resource| !is_owned(observed, resource));
+    Ok(staying)
 }
 
 /// The objects of the spec that are to be deleted with the work and are not recorded: the agent may have been stopped
 /// after it applied them.
 fn unrecorded(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
-    match ownership::is_owned(observed.work.spec.delete_option.as_ref()) {
-        true => not_recorded(observed),
-        false => Vec::new(),
-    }
+    let mut unrecorded = not_recorded(observed);
+    unrecorded.retain(|resource| is_owned(observed, resource));
+    unrecorded
+}
+
+fn is_owned(observed: &Observed, resource: &AppliedManifestResourceMeta) -> bool {
+    ownership::is_owned(&observed.work.spec, &identifier::of_recorded(resource))
 }
 
 fn not_recorded(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {

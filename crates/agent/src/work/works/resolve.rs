@@ -72,8 +72,9 @@ async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: P
         Err(error) => failed(error),
         Ok(mapping) => {
             let meta = manifest.meta(&mapping.resource.plural, mapping.namespaced);
-            let is_owned = ownership::is_owned(spec.delete_option.as_ref());
-            let options = ManifestOptions::of(&spec.manifest_configs, &identifier::of_manifest(&meta));
+            let id = identifier::of_manifest(&meta);
+            let is_owned = ownership::is_owned(spec, &id);
+            let options = ManifestOptions::of(&spec.manifest_configs, &id);
             ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned, options }) }
         }
     }

@@ -209,8 +209,51 @@ fn objects_of_a_work_that_orphans_are_released_before_the_record_goes_recorded_o
 }
 
 #[test]
-fn a_deleted_work_that_is_to_keep_some_objects_is_held_until_its_owner_decides() {
-    let work = with(deleted(), json!({"spec": {"deleteOption": {"propagationPolicy": "SelectivelyOrphan"}}}));
+fn of_a_work_that_orphans_selectively_exactly_the_named_objects_are_released() {
+    let rule = |name: &str| json!({"resource": "configmaps", "namespace": "b", "name": name});
+    let orphans = |rules: Value| {
+        json!({"spec": {"deleteOption": {"propagationPolicy": "SelectivelyOrphan",
+            "selectivelyOrphans": {"orphaningRules": rules}}}})
+    };
+    let planned = |rules: Value| deletion(plan(&observed(with(announced(), orphans(rules)), Some(applied()))));
+    let plan_of_one = planned(json!([rule("a")]));
+    assert_eq!(resource_names(&plan_of_one.release), ["a"]);
+    assert_eq!(resource_names(&plan_of_one.unrecorded), ["not-recorded"]);
+    let plan_of_other = planned(json!([rule("not-recorded"), rule("elsewhere")]));
+    assert_eq!(resource_names(&plan_of_other.release), ["not-recorded"]);
+    assert!(plan_of_other.unrecorded.is_empty(), "what stays is not recorded for deletion");
+    assert!(planned(json!([])).release.is_empty());
+}
+
+#[test]
+fn an_object_that_a_work_only_reads_is_released_and_not_recorded_when_the_work_is_deleted() {
+    let read = json!({"resourceIdentifier": {"resource": "configmaps", "namespace": "b", "name": "*"},
+        "updateStrategy": {"type": "ReadOnly"}});
+    let work = with(announced(), json!({"spec": {"manifestConfigs": [read]}}));
+    let plan = deletion(plan(&observed(work, Some(applied()))));
+    assert_eq!(resource_names(&plan.release), ["a", "not-recorded"]);
+    assert!(plan.unrecorded.is_empty());
+}
+
+#[test]
+fn a_kind_that_cannot_be_looked_up_blocks_a_deletion_only_where_a_rule_may_name_its_object() {
+    let failed = || {
+        let source = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+        ApplyError::Request(ocm_runtime::Error::Request { verb: "list", noun: "kinds".into(), source })
+    };
+    let orphans = json!({"orphaningRules": [{"resource": "configmaps", "namespace": "b", "name": "a"}]});
+    let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": orphans});
+    let work = with(announced(), json!({"spec": {"deleteOption": option}}));
+    for (index, blocks) in [(0, true), (1, false)] {
+        let mut observed = observed(work.clone(), Some(applied()));
+        observed.manifests[index].target = Err(failed());
+        assert_eq!(matches!(plan(&observed), Plan::SetCondition { .. }), blocks, "{index}");
+    }
+}
+
+#[test]
+fn a_deleted_work_with_an_unknown_policy_is_held_until_its_owner_decides() {
+    let work = with(deleted(), json!({"spec": {"deleteOption": {"propagationPolicy": "FromTheFuture"}}}));
     let (held, _) = condition(plan(&observed(work.clone(), Some(applied()))));
     assert_eq!((held.type_, held.status), ("Deleting", "False"));
     assert!(held.message.contains("Foreground"), "{}", held.message);
