@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: make bench [ARGS='--only works|idle|fleet|join|storm|hub|addons|placements --works 1000 --clusters \
+const USAGE: &str = "usage: make bench [ARGS='--only works|memory|quiet|idle|fleet|join|storm|hub|addons|placements --works 1000 --clusters \
                      1000 --seconds 300']";
 
 /// The parts, in the order in which they run, and whether they run unless one is chosen.
-const PARTS: [(&str, bool); 8] = [
+const PARTS: [(&str, bool); 10] = [
     ("works", true),
+    // They take as long as they are told to.
+    ("memory", false),
+    ("quiet", false),
     ("idle", true),
     ("fleet", true),
     ("join", true),
@@ -28,7 +31,7 @@ pub(crate) struct Args {
     pub(crate) work_count: usize,
     /// How many clusters make the fleet, have the add-on, and are chosen from by as many placements.
     pub(crate) clusters: usize,
-    /// How long an idle hub is observed.
+    /// How long an idle hub or agent is observed, or works come and go.
     pub(crate) window: Duration,
 }
 

@@ -22,6 +22,12 @@ pub(crate) fn print_percentiles(figure: &str, sorted: &[Duration]) {
     }
 }
 
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "counts are smaller than 2^53")]
+pub(crate) fn per_one(count: usize) -> f64 {
+    count as f64
+}
+
 /// Says why there are no more figures.
 pub(crate) fn complain(cause: &str) {
     let _ = writeln!(std::io::stderr(), "error: {cause}");

@@ -9,7 +9,6 @@ mod admin;
 mod args;
 mod figures;
 mod fleet;
-mod floor;
 mod placements;
 mod product;
 mod works;
@@ -18,10 +17,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use self::{args::Args, figures::print, product::Product, works::Plan};
+use self::args::Args;
 
-/// How many works are created one after the other.
-const SINGLE: usize = 20;
 /// How many works a client has in progress at a time.
 pub(crate) const AT_A_TIME: usize = 32;
 
@@ -50,7 +47,9 @@ fn run() -> Result<()> {
 async fn measure(args: Args) -> Result<()> {
     for part in args.parts() {
         match part {
-            "works" => measure_works(args.work_count).await?,
+            "works" => works::measure(args.work_count).await?,
+            "memory" => works::memory::measure(args.work_count, args.window).await?,
+            "quiet" => works::quiet::measure(args.work_count, args.window).await?,
             "idle" => fleet::measure_idle().await?,
             "fleet" => fleet::measure(args.clusters).await?,
             "join" => fleet::measure_join(args.clusters).await?,
@@ -61,39 +60,6 @@ async fn measure(args: Args) -> Result<()> {
         }
     }
     Ok(())
-}
-
-async fn measure_works(works: usize) -> Result<()> {
-    let mut product = Product::start().await?;
-    for (name, bytes) in product.binary_sizes()? {
-        print(&format!("binary size of {name}"), megabytes(bytes), "MB");
-    }
-    // The first writes of a kind wait until the API server has set itself up for it.
-    floor::run(&product, AT_A_TIME, AT_A_TIME).await?;
-    let floor_single = floor::run(&product, SINGLE, 1).await?;
-    let floor = floor::run(&product, works, AT_A_TIME).await?;
-    print("join: agent start to Available", product.join().await?.as_secs_f64(), "s");
-    product.settle().await?;
-    product.print_memory("idle")?;
-    let hub = product.hub_client().await?;
-    let single = works::run(&hub, &plan("single", SINGLE, 1)).await?;
-    single.print_latencies("1 ManifestWork, create to Available");
-    print("1 ManifestWork, product / floor", single.total.as_secs_f64() / floor_single.as_secs_f64(), "ratio");
-    let before = product.agent_cpu()?;
-    let load = works::run(&hub, &plan("load", works, AT_A_TIME)).await?;
-    load.print_latencies(&format!("{works} ManifestWorks, create to Available"));
-    print(&format!("{works} ManifestWorks, until all are Available"), load.total.as_secs_f64(), "s");
-    print(&format!("{works} ManifestWorks, the same writes by a bare client"), floor.as_secs_f64(), "s");
-    print(&format!("{works} ManifestWorks, product / floor"), load.total.as_secs_f64() / floor.as_secs_f64(), "ratio");
-    print(&format!("{works} ManifestWorks, CPU of the agent"), (product.agent_cpu()? - before).as_secs_f64(), "s");
-    product.settle().await?;
-    product.print_memory(&format!("with {works} works"))?;
-    Ok(())
-}
-
-/// Works for the one cluster.
-fn plan(prefix: &'static str, count: usize, at_a_time: usize) -> Plan<'static> {
-    Plan { prefix, count, at_a_time, cluster: &|_| product::CLUSTER.to_owned() }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "files are smaller than 2^53 bytes")]

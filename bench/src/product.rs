@@ -27,7 +27,16 @@ pub(crate) struct Product {
 impl Product {
     /// Control planes with everything installed, and nothing of ours running.
     pub(crate) async fn start() -> Result<Self> {
-        let plane = |name: &'static str| ControlPlane::builder().name(name).start();
+        Self::with(false).await
+    }
+
+    /// The same, with control planes that log all writes.
+    pub(crate) async fn with_audit_logs() -> Result<Self> {
+        Self::with(true).await
+    }
+
+    async fn with(audit: bool) -> Result<Self> {
+        let plane = |name: &'static str| ControlPlane::builder().name(name).audit(audit).start();
         let (hub, managed) = tokio::try_join!(plane("hub"), plane(CLUSTER))?;
         let ocm = ocm_binary()?;
         install_hub(&hub, &ocm).await?;

@@ -12,8 +12,8 @@ use ocm_runtime::{Clock, error::chain};
 use ocm_testing::{JoinedClusters, Part};
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
-use super::{SETTLE, hub::Installed, per_one, usage::Usage, writes::Writes};
-use crate::figures::{complain, print};
+use super::{SETTLE, hub::Installed, usage::Usage, writes::Writes};
+use crate::figures::{complain, per_one, print};
 
 /// How often an agent renews its lease.
 const LEASE: Duration = Duration::from_secs(60);

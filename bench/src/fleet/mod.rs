@@ -23,8 +23,8 @@ use tokio::sync::Semaphore;
 
 use self::{admin::Admin, agent::Agent, hub::Hub, usage::Usage, writes::Writes};
 use crate::{
-    figures::{print, print_percentiles},
-    works,
+    figures::{per_one, print, print_percentiles},
+    works::{self, Plan, Step},
 };
 
 /// How many clusters are joining at a time.
@@ -144,8 +144,8 @@ impl Fleet {
         let (name, count) = (&self.name, self.agents.len());
         let before = Usage::now(&self.hub)?;
         let cluster = |index: usize| agent::name(index);
-        let plan = works::Plan { prefix: "fleet", count, at_a_time: crate::AT_A_TIME, cluster: &cluster };
-        let load = works::run(&self.hub.client().await?, &plan).await?;
+        let plan = Plan { cluster: &cluster, ..works::plan("fleet", count, crate::AT_A_TIME) };
+        let load = works::run(&self.hub.client().await?, Step::Create, &plan).await?;
         print(&format!("{name}: one work each, until all are Available"), load.total.as_secs_f64(), "s");
         load.print_latencies(&format!("{name}: one work each, create to Available"));
         before.print_cpu_since(&self.hub, &format!("{name}, one work each"))
@@ -177,9 +177,4 @@ impl Fleet {
 
 fn per(bytes: u64, count: usize) -> f64 {
     crate::megabytes(bytes) * 1000.0 / per_one(count)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts are smaller than 2^53")]
-fn per_one(count: usize) -> f64 {
-    count as f64
 }

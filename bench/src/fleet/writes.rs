@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use ocm_api::identities;
 use ocm_testing::Write;
 
-use super::per_one;
-use crate::figures::print;
+use crate::figures::{per_one, print};
 
 /// Counts of writes.
 #[derive(Debug, Default)]
