@@ -15,7 +15,7 @@
 //! | `availability` | polls whether what was applied still exists |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `update` | the Update strategy: what to write for which kind |
-//! | `manifest`, `options`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
+//! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
 mod availability;
@@ -34,6 +34,7 @@ mod refusal;
 mod resources;
 mod retry;
 mod status;
+mod strategy;
 mod stuck;
 #[cfg(test)]
 mod testing;

@@ -9,6 +9,8 @@ use ocm_api::work::v1::{
 pub(super) struct ManifestOptions {
     /// How the object is written.
     pub strategy: UpdateStrategy,
+    /// Which entry says so, for messages.
+    pub strategy_at: Option<usize>,
     /// Which values of it are reported.
     pub feedback_rules: Vec<FeedbackRule>,
     /// Which conditions are computed from it.
@@ -22,11 +24,15 @@ impl ManifestOptions {
     /// decided by the last entry, as in OCM.
     pub(super) fn of(configs: &[ManifestConfigOption], id: &ResourceIdentifier) -> Self {
         let selecting = || configs.iter().filter(|config| selects(&config.resource_identifier, id));
+        let strategy = configs
+            .iter()
+            .position(|config| config.update_strategy.is_some() && selects(&config.resource_identifier, id));
         let feedback = selecting().map(|config| &config.feedback_rules).find(|rules| !rules.is_empty());
         let conditions = selecting().map(|config| &config.condition_rules).find(|rules| !rules.is_empty());
         let scrape_type = selecting().next_back().and_then(|config| config.feedback_scrape_type.clone());
         Self {
-            strategy: selecting().find_map(|config| config.update_strategy.clone()).unwrap_or_default(),
+            strategy: strategy.and_then(|at| configs.get(at)?.update_strategy.clone()).unwrap_or_default(),
+            strategy_at: strategy,
             feedback_rules: feedback.cloned().unwrap_or_default(),
             condition_rules: conditions.cloned().unwrap_or_default(),
             scrape_type: scrape_type.unwrap_or_default(),
@@ -84,7 +90,7 @@ mod tests {
             config("shop", "web-*", &of("CreateOnly", "Watch")),
             config("*", "web-1", &of("ServerSideApply", "Poll")),
         ]));
-        assert_eq!(found.strategy.type_.to_string(), "CreateOnly");
+        assert_eq!((found.strategy.type_.to_string().as_str(), found.strategy_at), ("CreateOnly", Some(2)));
         assert_eq!((found.feedback_rules.len(), found.scrape_type), (1, FeedbackScrapeType::Poll));
         assert_eq!(options(&json!([])), ManifestOptions::default());
     }

@@ -31,9 +31,9 @@ pub(super) fn unsupported_delete_option(option: &DeleteOption) -> Option<String>
 
 fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
     let mut fields = Vec::new();
-    match config.update_strategy.as_ref().map(|strategy| &strategy.type_) {
-        None | Some(UpdateStrategyType::Update) => {}
-        Some(other) => fields.push(format!("updateStrategy.type ({other})")),
+    let strategy = config.update_strategy.as_ref().map(|strategy| &strategy.type_);
+    if strategy == Some(&UpdateStrategyType::ServerSideApply) {
+        fields.push("updateStrategy.type (ServerSideApply)".to_owned());
     }
     if !config.feedback_rules.is_empty() {
         fields.push("feedbackRules".to_owned());
@@ -92,12 +92,11 @@ mod tests {
             refused(json!({"deleteOption": {"propagationPolicy": "FromTheFuture"}})),
             ["spec.deleteOption.propagationPolicy (FromTheFuture)"]
         );
-        for strategy in ["CreateOnly", "ServerSideApply", "ReadOnly", "FromTheFuture"] {
-            assert_eq!(
-                refused(json!({"manifestConfigs": [{"resourceIdentifier": id, "updateStrategy": {"type": strategy}}]})),
-                [format!("spec.manifestConfigs[0].updateStrategy.type ({strategy})")]
-            );
-        }
+        let strategy = json!({"type": "ServerSideApply"});
+        assert_eq!(
+            refused(json!({"manifestConfigs": [{"resourceIdentifier": id, "updateStrategy": strategy}]})),
+            ["spec.manifestConfigs[0].updateStrategy.type (ServerSideApply)"]
+        );
         assert_eq!(
             refused(json!({"manifestConfigs": [
                 {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Watch"},

@@ -35,11 +35,17 @@ pub(super) enum UpdateError {
     EphemeralProfile,
 }
 
-/// What to create where the object does not exist.
-pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Result<DynamicObject, UpdateError> {
+/// The object of the manifest with its owner: what strategies without a care for kinds create.
+pub(super) fn as_in_manifest(desired: &DesiredObject, ownership: &Ownership) -> DynamicObject {
     let mut object = desired.object.clone();
     metadata::strip_removals(&mut object.metadata);
     metadata::own(&mut object.metadata, ownership);
+    object
+}
+
+/// What to create where the object does not exist.
+pub(super) fn to_create(desired: &DesiredObject, ownership: &Ownership) -> Result<DynamicObject, UpdateError> {
+    let mut object = as_in_manifest(desired, ownership);
     let body = Body::of(&desired.gvk);
     body.prepare(&mut object)?;
     Ok(object)

@@ -16,4 +16,5 @@ mod running;
 mod work_only;
 mod works;
 mod works_orphan;
+mod works_strategies;
 mod works_world;

@@ -99,15 +99,6 @@ async fn an_executor_is_refused_and_never_ignored() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_strategy_is_refused_and_never_treated_as_update() -> anyhow::Result<()> {
-    let resource = json!({"group": "", "resource": "configmaps", "name": "*", "namespace": "default"});
-    let config = json!({"resourceIdentifier": resource, "updateStrategy": {"type": "ReadOnly"}});
-    let message = refusal(json!({"manifestConfigs": [config]})).await?;
-    assert!(message.contains("spec.manifestConfigs[0].updateStrategy.type (ReadOnly)"), "{message}");
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_condition_of_an_empty_work_names_what_to_do() -> anyhow::Result<()> {
     let message = refusal(json!({"workload": {}})).await?;
     assert!(message.contains("Add the objects to apply"), "{message}");

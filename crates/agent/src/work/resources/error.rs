@@ -3,13 +3,15 @@
 use kube::core::Status;
 use ocm_runtime::{Class, Classified, Error, error::chain};
 
-use crate::work::{manifest::ManifestError, update::UpdateError};
+use crate::work::{manifest::ManifestError, strategy::StrategyError, update::UpdateError};
 
 /// Why an object could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::work) enum ApplyError {
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Strategy(#[from] StrategyError),
     #[error(transparent)]
     Update(#[from] UpdateError),
     #[error("the managed cluster does not know {kind} of {api_version}: install its CRD, then this is retried")]
@@ -24,7 +26,7 @@ impl Classified for ApplyError {
     fn class(&self) -> Class {
         match self {
             // Only an edit of the work helps.
-            Self::Manifest(_) | Self::Update(_) | Self::NoNamespace(_) => Class::Invalid,
+            Self::Manifest(_) | Self::Strategy(_) | Self::Update(_) | Self::NoNamespace(_) => Class::Invalid,
             Self::UnknownKind { .. } => Class::Transient,
             Self::Request(error) => error.class(),
         }

@@ -14,6 +14,7 @@ use ocm_runtime::{Error, ResultExt as _};
 
 use self::written::LastWritten;
 pub(super) use self::{
+    apply::Application,
     delete::Deletion,
     error::{ApplyError, explain},
 };

@@ -16,7 +16,7 @@ use super::{
     super::{
         identifier,
         ownership::Ownership,
-        resources::{ApplyError, Deletion, Resources, explain},
+        resources::{Application, ApplyError, Deletion, Resources, explain},
         retry::Retry,
         status::{self, ApplyResult, ObjectState, Outcome},
     },
@@ -237,8 +237,11 @@ impl ObjectPass<'_> {
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
         let ownership = Ownership::of(target.is_owned, self.applied_work, self.former);
         let is_new = !self.known.contains(&manifest.identifier());
-        match self.resources.apply(&target.object, &target.mapping, &ownership, is_new).await {
-            Ok(object) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),
+        let Target { object, mapping, options, .. } = target;
+        let application = Application { object, mapping, options, ownership: &ownership, is_new };
+        match self.resources.apply(application).await {
+            Ok(Some(object)) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),
+            Ok(None) => outcome(manifest, ApplyResult::Applied, ObjectState::NotFound),
             Err(error) => outcome(manifest, failed(&error), self.state(manifest, &error).await),
         }
     }

@@ -34,7 +34,6 @@ pub(in crate::work) struct Target {
     /// Whether the object is deleted with the work.
     pub is_owned: bool,
     /// What the work asks for this object.
-    #[allow(dead_code)]
     pub options: ManifestOptions,
 }
 
