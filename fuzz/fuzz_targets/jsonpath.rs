@@ -1,0 +1,17 @@
+//! JSONPath, as anybody may write it into a work: what it selects is in the document.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ocm_apimachinery::jsonpath::JsonPath;
+use serde_json::Value;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok((path, document)) = serde_json::from_slice::<(String, Value)>(data) else { return };
+    for parsed in [JsonPath::expression(&path), JsonPath::template(&path)].into_iter().flatten() {
+        let path = parsed.allow_missing_keys();
+        let _ = path.find(&document);
+        for pointer in path.pointers(&document).unwrap_or_default() {
+            assert!(document.pointer(&pointer).is_some(), "{pointer} is not in {document}");
+        }
+    }
+});
