@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use ocm_agent::{AgentConfig, AgentError, Components, agent};
+use ocm_agent::{AgentConfig, AgentError, Components, agent, work::HoldLimit};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
     feature_gates, leases, limits, namespaces,
@@ -121,6 +121,15 @@ pub(crate) struct AgentArgs {
     /// How long applied objects are kept after their ManifestWork was removed from the hub by force; 876000h or more: forever
     #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = flags::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
+
+    /// Nothing is deleted of works that are missing on the hub and that nobody was seen to delete, if they are more than this share
+    /// of all works, until an administrator confirms it; 100: never wait for that
+    #[arg(long, value_name = "PERCENT", default_value_t = limits::IMPLICIT_DELETION_SHARE, value_parser = clap::value_parser!(u8).range(..=100))]
+    max_implicit_deletion_share: u8,
+
+    /// How many works must be missing at least, for --max-implicit-deletion-share
+    #[arg(long, value_name = "COUNT", default_value_t = limits::IMPLICIT_DELETION_MINIMUM)]
+    min_implicit_deletions: usize,
 
     /// How many works are processed at the same time, at least 1
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
@@ -241,6 +250,8 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.addon_token_seconds = args.addon_token_expiration_seconds;
     config.work.status_sync = args.status_sync_interval;
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
+    config.work.hold_limit =
+        HoldLimit { max_share: args.max_implicit_deletion_share, at_least: args.min_implicit_deletions };
     config.work.workers = args.workload_agent_workers.into();
     config.validate()?;
     log_unused(args, &config);

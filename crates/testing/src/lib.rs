@@ -52,7 +52,7 @@ mod wait;
 
 pub use assets::Assets;
 pub use audit::{AuditLog, Write};
-pub use control_plane::{ControlPlane, ControlPlaneBuilder, Part};
+pub use control_plane::{Backup, ControlPlane, ControlPlaneBuilder, Part};
 pub use dirs::TempDir;
 pub use joined::JoinedClusters;
 pub use kubeconfig::{client_for, write_kubeconfig};

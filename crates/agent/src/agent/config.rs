@@ -114,10 +114,10 @@ impl AgentConfig {
     /// it stays the same when the hub's address changes. Agents of earlier versions whose id was not configured used the
     /// hub's hash instead; such records are adopted.
     pub(crate) fn work_settings(&self, names: &Names, hub_server: &str) -> work::Settings {
-        let work::Settings { eviction_grace, status_sync, reapply, workers, .. } = self.work.clone();
         let named = work::Settings::new(&names.cluster, hub_server, &names.agent);
         let former_agent_id = self.agent_id.is_empty().then(|| named.hub_hash.clone());
-        work::Settings { eviction_grace, status_sync, reapply, workers, former_agent_id, ..named }
+        let work::Settings { cluster, hub_hash, agent_id, .. } = named;
+        work::Settings { cluster, hub_hash, agent_id, former_agent_id, host: self.host.clone(), ..self.work.clone() }
     }
 
     /// Where the agent's own credentials for the hub are kept.

@@ -1,7 +1,8 @@
 //! Deletes AppliedManifestWorks whose ManifestWork no longer exists on this hub.
 //!
 //! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The
-//! record is kept for a grace period first, since a hub that lost its works may get them back.
+//! record is kept for a grace period first, since a hub that lost its works may get them back. If it seems to have lost them,
+//! the record is kept until somebody confirms that they are gone; see [`super::safety`].
 //!
 //! Records that carry the id this agent had before get its present one, so that they are still found when the hub's address
 //! changes.
@@ -12,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
-    components,
+    annotations, components,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
 use ocm_runtime::{
@@ -20,10 +21,10 @@ use ocm_runtime::{
 };
 use tracing::{error, warn};
 
-use super::Shared;
+use super::{Shared, safety::Verdict};
 
 /// A grace period of this length or more means: never.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+pub(super) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// The controller; its keys are names of AppliedManifestWorks.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Eviction {
 pub(super) struct Observed {
     record: Arc<AppliedManifestWork>,
     has_work: bool,
+    /// Whether it may be deleted; not asked while its work exists.
+    verdict: Verdict,
     adopts: bool,
     grace: Duration,
 }
@@ -49,7 +52,9 @@ pub(super) enum Plan {
     Keep,
     /// Its work has not existed since this time: check again after this long.
     Wait { since: Timestamp, left: Duration },
-    /// The grace period is over.
+    /// Its work may be missing by mistake: keep it until somebody confirms. `is_new` if the record does not say so yet.
+    Hold { is_new: bool },
+    /// The grace period is over, or somebody confirmed that the work is gone.
     Evict,
 }
 
@@ -83,14 +88,53 @@ impl Eviction {
         !self.is_of_this_hub(record) && self.work_is_cached(record) && !has_present_record
     }
 
+    /// Whether the record may be deleted. Not asked where it is not deleted anyway.
+    async fn verdict(&self, record: &AppliedManifestWork, has_work: bool) -> Result<Verdict> {
+        match has_work || self.shared.settings.eviction_grace >= NEVER || self.shared.settings.adopts(record) {
+            true => Ok(Verdict::AfterGrace),
+            false => self.shared.guard.judge(record).await,
+        }
+    }
+
+    /// Writes into the record whether a restore of the hub lost its work: after a restart, that can no longer be found.
+    async fn mark(&self, record: &AppliedManifestWork, is_lost: bool) -> Result<Option<AppliedManifestWork>> {
+        let (mut new, key) = (record.clone(), annotations::EVICTION_HELD.to_owned());
+        match is_lost {
+            true => _ = new.annotations_mut().insert(key, annotations::EVICTION_HELD_HUB_RESTORED.into()),
+            false if !record.annotations().contains_key(&key) => return Ok(None),
+            false => _ = new.annotations_mut().remove(&key),
+        }
+        self.patch(record, &new).await
+    }
+
+    async fn patch(&self, old: &AppliedManifestWork, new: &AppliedManifestWork) -> Result<Option<AppliedManifestWork>> {
+        let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
+        let patched = write::patch(&api, old, new).await?;
+        patched.iter().for_each(|patched| self.shared.applied_works.record_write(patched.clone()));
+        Ok(patched)
+    }
+
     async fn adopt(&self, record: &AppliedManifestWork) -> Result<()> {
         let mut new = record.clone();
         new.spec.agent_id.clone_from(&self.shared.settings.agent_id);
-        let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
-        if let Some(patched) = write::patch(&api, record, &new).await? {
-            self.shared.applied_works.record_write(patched);
+        self.patch(record, &new).await.map(|_| ())
+    }
+
+    /// Deletes the record, unless its work exists after all.
+    async fn evict(&self, record: &AppliedManifestWork) -> Result<Plan> {
+        let work = &record.spec.manifest_work_name;
+        if self.is_relied_on(record) {
+            warn!(work, "this ManifestWork was applied under a former address of the hub only, keeping its objects");
+            return Ok(Plan::Keep);
         }
-        Ok(())
+        if !self.is_gone(record).await? {
+            error!(work, "this ManifestWork exists on the hub and cannot be read, keeping what was applied of it");
+            return Ok(Plan::Keep);
+        }
+        warn!(work, "this ManifestWork no longer exists on this hub, deleting what was applied of it");
+        let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
+        write::delete(&api, record).await?;
+        Ok(Plan::Evict)
     }
 
     /// Whether the work does not exist, by a live request: the cache also lacks works that cannot be read.
@@ -115,6 +159,7 @@ impl Controller for Eviction {
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let settings = self.shared.settings.clone();
+        self.shared.guard.notify(builder.queue());
         builder.watches(&self.shared.applied_works, move |change| {
             let record = change.object();
             settings.owns(record).then(|| record.name_any())
@@ -130,10 +175,10 @@ impl Controller for Eviction {
         let settings = &self.shared.settings;
         let record = self.shared.applied_works.named(key);
         let record = record.filter(|record| !write::is_deleting(record.as_ref()) && settings.owns(record));
-        Ok(record.map(|record| {
-            let (has_work, adopts) = (self.has_work(&record), settings.adopts(&record));
-            Observed { record, has_work, adopts, grace: settings.eviction_grace }
-        }))
+        let Some(record) = record else { return Ok(None) };
+        let (has_work, adopts) = (self.has_work(&record), settings.adopts(&record));
+        let verdict = self.verdict(&record, has_work).await?;
+        Ok(Some(Observed { record, has_work, verdict, adopts, grace: settings.eviction_grace }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
@@ -142,6 +187,12 @@ impl Controller for Eviction {
         }
         if observed.has_work || observed.grace >= NEVER {
             return Plan::Keep;
+        }
+        match observed.verdict {
+            Verdict::AfterGrace => {}
+            Verdict::Confirmed => return Plan::Evict,
+            Verdict::Held => return Plan::Hold { is_new: false },
+            Verdict::Lost => return Plan::Hold { is_new: true },
         }
         let status = observed.record.status.as_ref();
         let since = status.and_then(|status| status.eviction_start_time.as_ref()).map_or(now, |time| time.0);
@@ -153,32 +204,21 @@ impl Controller for Eviction {
     }
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Plan> {
-        if plan == Plan::Adopt {
-            self.adopt(&observed.record).await?;
-        }
-        if plan == Plan::Evict {
-            let work = &observed.record.spec.manifest_work_name;
-            if self.is_relied_on(&observed.record) {
-                warn!(
-                    work,
-                    "this ManifestWork was applied under a former address of the hub only, keeping its objects"
-                );
-                return Ok(Plan::Keep);
-            }
-            if !self.is_gone(&observed.record).await? {
-                error!(work, "this ManifestWork exists on the hub and cannot be read, keeping what was applied of it");
-                return Ok(Plan::Keep);
-            }
-            warn!(work, "this ManifestWork no longer exists on this hub, deleting what was applied of it");
-            let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
-            write::delete(&api, observed.record.as_ref()).await?;
+        let record = &observed.record;
+        match plan {
+            Plan::Adopt => self.adopt(record).await?,
+            Plan::Hold { is_new: true } => _ = self.mark(record, true).await?,
+            Plan::Keep if observed.has_work => _ = self.mark(record, false).await?,
+            Plan::Evict => return self.evict(record).await,
+            Plan::Keep | Plan::Hold { .. } | Plan::Wait { .. } => {}
         }
         Ok(plan)
     }
 
     async fn report(&self, observed: &Observed, plan: Plan, _: Timestamp) -> Result<Requeue> {
         let since = match plan {
-            Plan::Keep => None,
+            // The grace period begins when the hold ends.
+            Plan::Keep | Plan::Hold { .. } => None,
             Plan::Wait { since, .. } => Some(Time(since)),
             Plan::Adopt => return Ok(Requeue::After(Duration::ZERO)),
             Plan::Evict => return Ok(Requeue::OnChange),
@@ -196,7 +236,7 @@ impl Controller for Eviction {
             // The work exists, but cannot be read or was not applied under the present address of the hub: the watches may not
             // report a change of that.
             Plan::Keep if !observed.has_work && observed.grace < NEVER => Ok(Requeue::After(observed.grace)),
-            Plan::Adopt | Plan::Keep | Plan::Evict => Ok(Requeue::OnChange),
+            Plan::Adopt | Plan::Keep | Plan::Hold { .. } | Plan::Evict => Ok(Requeue::OnChange),
         }
     }
 }
@@ -218,7 +258,7 @@ mod tests {
     fn observed(has_work: bool, since: Option<i64>, grace: Duration) -> Observed {
         let mut record = AppliedManifestWork::default();
         record.status.get_or_insert_default().eviction_start_time = since.map(|second| Time(at(second)));
-        Observed { record: Arc::new(record), has_work, adopts: false, grace }
+        Observed { record: Arc::new(record), has_work, verdict: Verdict::AfterGrace, adopts: false, grace }
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -246,6 +286,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_is_not_evicted_and_its_grace_period_begins_when_the_hold_ends() {
+        let old = |verdict| Observed { verdict, ..observed(false, Some(0), HOUR) };
+        assert_eq!(Eviction::plan(&old(Verdict::Held), at(99_999)), Plan::Hold { is_new: false });
+        assert_eq!(Eviction::plan(&old(Verdict::Lost), at(99_999)), Plan::Hold { is_new: true });
+        assert_eq!(Eviction::plan(&old(Verdict::Confirmed), at(1)), Plan::Evict);
+    }
+
+    #[test]
     fn a_hundred_years_mean_never() {
         assert_eq!(Eviction::plan(&observed(false, Some(0), NEVER), at(99_999)), Plan::Keep);
     }
@@ -261,7 +309,13 @@ mod tests {
         let mut record = AppliedManifestWork::default();
         record.metadata.name = Some(name);
         record.spec.manifest_work_name = "w".into();
-        let observed = Observed { record: Arc::new(record), has_work: false, adopts: false, grace: HOUR };
+        let observed = Observed {
+            record: Arc::new(record),
+            has_work: false,
+            verdict: Verdict::AfterGrace,
+            adopts: false,
+            grace: HOUR,
+        };
         (eviction.apply(&observed, Plan::Evict).await, managed.asked())
     }
 
@@ -313,7 +367,13 @@ mod tests {
         let eviction = Eviction::new(shared(&Mock::default(), &Mock::default()).await);
         let mut record = AppliedManifestWork::default();
         record.metadata.name = Some("hub-w".into());
-        let observed = |has_work, grace| Observed { record: Arc::new(record.clone()), has_work, adopts: false, grace };
+        let observed = |has_work, grace| Observed {
+            record: Arc::new(record.clone()),
+            has_work,
+            verdict: Verdict::AfterGrace,
+            adopts: false,
+            grace,
+        };
         let report = async |observed| eviction.report(&observed, Plan::Keep, at(0)).await.unwrap();
         assert_eq!(report(observed(false, HOUR)).await, Requeue::After(HOUR));
         assert_eq!(report(observed(true, HOUR)).await, Requeue::OnChange);

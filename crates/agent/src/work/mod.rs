@@ -14,6 +14,7 @@
 //! | `finalizer` | deletes the objects of a record that is being deleted |
 //! | `availability` | polls whether what was applied still exists |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
+//! | `safety` | keeps what such records list, if the hub lost works and nobody deleted them |
 //! | `update` | the Update strategy: what to write for which kind |
 //! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
@@ -33,6 +34,7 @@ mod ownership;
 mod refusal;
 mod resources;
 mod retry;
+mod safety;
 mod status;
 mod strategy;
 mod stuck;
@@ -51,10 +53,16 @@ use ocm_runtime::{
     Cache, Context, Informers,
     client::{ClientError, Endpoint},
     digest::sha256_hex,
+    events::EventRecorder,
     informer::WatchFilter,
 };
 
-use self::{resources::Resources, stuck::StuckDeletions};
+pub use self::safety::HoldLimit;
+use self::{
+    resources::Resources,
+    safety::{Guard, HeldEvictions},
+    stuck::StuckDeletions,
+};
 
 /// How many works are reconciled at a time by default. OCM's 10 do not keep an API server busy: with 32 a thousand works
 /// take a fifth less time.
@@ -75,6 +83,10 @@ pub struct Settings {
     pub former_agent_id: Option<String>,
     /// How long an AppliedManifestWork without a ManifestWork is kept.
     pub eviction_grace: Duration,
+    /// When so many works are missing that nothing is deleted until somebody confirms.
+    pub hold_limit: HoldLimit,
+    /// The host name, part of the reporting instance of events.
+    pub host: String,
     /// The shortest time between two polls of the objects of a work.
     pub status_sync: Duration,
     /// The least and the most time between two passes over a work that did not change.
@@ -96,6 +108,8 @@ impl Settings {
             agent_id,
             former_agent_id: None,
             eviction_grace: limits::EVICTION_GRACE,
+            hold_limit: HoldLimit::default(),
+            host: String::new(),
             status_sync: limits::WORK_STATUS_SYNC,
             reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
             workers: DEFAULT_WORKERS,
@@ -134,6 +148,7 @@ struct Shared {
     applied_works: Cache<AppliedManifestWork>,
     resources: Resources,
     stuck: StuckDeletions,
+    guard: Guard,
 }
 
 /// Starts the controllers; they end with `context`. `hub` watches with the agent's identity on the
@@ -145,17 +160,24 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let client = managed.client(components::WORK_FIELD_MANAGER)?;
     let informers = Informers::new(client.clone(), context.clone());
     let workers = settings.workers;
+    let settings = Arc::new(settings);
+    let works = hub.namespaced(&settings.cluster, WatchFilter::all());
+    let applied_works = informers.all(WatchFilter::all());
     let shared = Shared {
-        works: hub.namespaced(&settings.cluster, WatchFilter::all()),
-        applied_works: informers.all(WatchFilter::all()),
+        guard: Guard::new(&settings, hub.client(), &works, &applied_works),
+        works,
+        applied_works,
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
-        settings: Arc::new(settings),
         hub: hub.clone(),
+        settings,
     };
+    let clock = context.clock().clone();
+    let recorder = EventRecorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &shared.settings.host);
     context.run(works::Works::new(shared.clone()), workers);
     context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
+    context.run(HeldEvictions::new(context, shared.clone(), recorder), 1);
     context.run(eviction::Eviction::new(shared), 1);
     Ok(())
 }

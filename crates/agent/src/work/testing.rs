@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ocm_runtime::{Context, Informers, informer::WatchFilter};
 use serde_json::json;
 
-use super::{Settings, Shared, resources::Resources, stuck::StuckDeletions};
+use super::{Settings, Shared, resources::Resources, safety::Guard, stuck::StuckDeletions};
 use crate::testing::Mock;
 
 /// The id of the agent in these tests.
@@ -20,10 +20,14 @@ pub(super) async fn shared(hub: &Mock, managed: &Mock) -> Shared {
     let (hub, managed) = (with_list(hub, WORKS), with_list(managed, RECORDS));
     let hub = Informers::new(hub.client(), Context::new());
     let client = managed.client();
+    let settings = Arc::new(Settings::new("c1", "https://hub", AGENT));
+    let works = hub.namespaced("c1", WatchFilter::all());
+    let applied_works = Informers::new(client.clone(), Context::new()).all(WatchFilter::all());
     let shared = Shared {
-        settings: Arc::new(Settings::new("c1", "https://hub", AGENT)),
-        works: hub.namespaced("c1", WatchFilter::all()),
-        applied_works: Informers::new(client.clone(), Context::new()).all(WatchFilter::all()),
+        guard: Guard::new(&settings, hub.client(), &works, &applied_works),
+        settings,
+        works,
+        applied_works,
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
         hub,

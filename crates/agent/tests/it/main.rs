@@ -15,6 +15,7 @@ mod registration_world;
 mod running;
 mod work_only;
 mod works;
+mod works_lost;
 mod works_orphan;
 mod works_strategies;
 mod works_world;

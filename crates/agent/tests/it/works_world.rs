@@ -37,10 +37,10 @@ const RULES: [[&str; 3]; 3] = [
 /// One cluster of the hub, and the namespace of the same name on the managed cluster.
 pub(crate) struct WorkWorld {
     pub(crate) cluster: String,
-    hub: Client,
+    pub(crate) hub: Client,
     pub(crate) managed: Client,
     settings: Settings,
-    context: Context,
+    pub(crate) context: Context,
 }
 
 impl WorkWorld {
@@ -51,16 +51,21 @@ impl WorkWorld {
 
     /// With a running agent that has other settings.
     pub(crate) async fn with(change: impl Fn(Settings) -> Settings) -> Result<Self> {
+        Self::at(fixture::get().hub, change).await
+    }
+
+    /// At a hub of the test's own.
+    pub(crate) async fn at(hub: &ControlPlane, change: impl Fn(Settings) -> Settings) -> Result<Self> {
         static READY: OnceCell<()> = OnceCell::const_new();
         install_crypto_provider();
         let fixture = fixture::get();
         READY.get_or_try_init(|| prepare(fixture.hub, fixture.managed1)).await?;
         let cluster = unique("cluster");
-        fixture.hub.kubectl(&["create", "namespace", &cluster]).await?;
+        hub.kubectl(&["create", "namespace", &cluster]).await?;
         fixture.managed1.kubectl(&["create", "namespace", &cluster]).await?;
         // An agent for each cluster, and a hub for each agent: they share the records.
         let settings = change(Settings::new(&cluster, &format!("https://hub/{cluster}"), ""));
-        let (hub, managed) = (fixture.hub.client().await?, fixture.managed1.client().await?);
+        let (hub, managed) = (hub.client().await?, fixture.managed1.client().await?);
         let mut world = Self { cluster, hub, managed, settings, context: Context::new() };
         world.start().await?;
         Ok(world)

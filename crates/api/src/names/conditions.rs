@@ -14,6 +14,9 @@ pub mod cluster {
     pub const DELETING: &str = "Deleting";
     /// How the last renewal of the agent's certificate went. Written by the agent; absent before the first renewal.
     pub const CERTIFICATE_ROTATED: &str = "ClusterCertificateRotated";
+    /// The agent keeps what works applied that the hub no longer knows, until somebody confirms. Written by our agent, absent
+    /// until it is first the case.
+    pub const WORK_EVICTION_HELD: &str = "WorkEvictionHeld";
     /// The hub installed an agent on the cluster. Written by the hub, behind a feature gate.
     pub const IMPORT_SUCCEEDED: &str = "ManagedClusterImportSucceeded";
 }

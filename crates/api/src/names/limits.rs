@@ -59,6 +59,11 @@ pub const WORK_REAPPLY_MAX: Duration = Duration::from_secs(6 * 60);
 pub const WORK_STATUS_SYNC: Duration = Duration::from_secs(10);
 /// How long a record of applied objects stays after its work is gone or its hub has changed.
 pub const EVICTION_GRACE: Duration = Duration::from_secs(60 * 60);
+/// Ours alone: when more than this share of an agent's works is missing on the hub, in percent, nothing is deleted until somebody
+/// confirms.
+pub const IMPLICIT_DELETION_SHARE: u8 = 50;
+/// Ours alone: so many works must be missing at least.
+pub const IMPLICIT_DELETION_MINIMUM: usize = 3;
 /// How soon a work is tried again when its executor lacks rights.
 pub const EXECUTOR_DENIAL_RETRY: Duration = Duration::from_secs(60);
 /// Largest feedback value of type `JsonRaw`, in bytes.

@@ -24,6 +24,12 @@ pub mod cluster {
     pub const CLIENT_CERTIFICATE_UPDATED: &str = "ClientCertificateUpdated";
     /// CertificateRotated False.
     pub const CLIENT_CERTIFICATE_UPDATE_FAILED: &str = "ClientCertificateUpdateFailed";
+    /// WorkEvictionHeld True: many works are missing at once.
+    pub const MANY_WORKS_MISSING: &str = "ManyManifestWorksMissing";
+    /// WorkEvictionHeld True: the hub has older data than the agent has seen.
+    pub const HUB_RESTORED: &str = "HubRestored";
+    /// WorkEvictionHeld False.
+    pub const NO_EVICTION_HELD: &str = "NoEvictionHeld";
     /// Deleting False: resources of the cluster are still there.
     pub const RESOURCE_REMAINING: &str = "ResourceRemaining";
     /// Deleting False: a resource could not be deleted.

@@ -37,6 +37,7 @@ pub struct Metrics {
     leading: Family<OfLock, Gauge>,
     webhook_requests: Family<WebhookRequest, Counter>,
     admission_enforced: Family<OfKind, Gauge>,
+    deletions_held: Family<OfKind, Gauge>,
     gauges: Gauges,
 }
 
@@ -103,6 +104,7 @@ impl Default for Metrics {
             leading: register(&mut registry, &reference::LEADING, Family::default()),
             webhook_requests: register(&mut registry, &reference::WEBHOOK_REQUESTS, Family::default()),
             admission_enforced: register(&mut registry, &reference::ADMISSION_ENFORCED, Family::default()),
+            deletions_held: register(&mut registry, &reference::DELETIONS_HELD, Family::default()),
             registry,
         }
     }
@@ -170,6 +172,12 @@ impl Metrics {
         self.gauges.add_condition(OfCondition { kind, condition }, Box::new(objects));
     }
 
+    /// Takes in how many objects of a kind are not deleted until a person confirms.
+    pub fn deletions_held(&self, kind: &'static str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.deletions_held.get_or_create(&OfKind { kind: kind.into() }).set(count);
+    }
+
     pub(crate) fn wrote(&self, write: &Write) {
         self.writes.get_or_create(write).inc();
     }
@@ -226,6 +234,7 @@ mod tests {
         metrics.leads("some-lock", true);
         metrics.webhook_answered("/convert", "success");
         metrics.admission_enforced("ManagedCluster", Some(true));
+        metrics.deletions_held("appliedmanifestworks", 3);
         metrics.count_false("ManagedCluster", "ClusterCertificateRotated", || Some(2));
         metrics
     }

@@ -147,6 +147,15 @@ pub(super) const CONDITION_FALSE: About = About {
            so there are weeks left. The message of the condition names the command to run.",
 };
 
+pub(super) const DELETIONS_HELD: About = About {
+    name: "ocm_deletions_held",
+    kind: Kind::Gauge,
+    labels: &[Label { name: "kind", note: "`appliedmanifestworks`" }],
+    help: "Objects of the kind that are not deleted until a person confirms",
+    note: "Alert on more than 0: the hub lost works of this cluster. The condition WorkEvictionHeld of its ManagedCluster has the \
+           next step.",
+};
+
 /// All of them, in the order in which the page has them.
 pub(super) const ALL: &[&About] = &[
     &RECONCILES,
@@ -161,6 +170,7 @@ pub(super) const ALL: &[&About] = &[
     &WEBHOOK_REQUESTS,
     &ADMISSION_ENFORCED,
     &CONDITION_FALSE,
+    &DELETIONS_HELD,
     &BUILD,
 ];
 

@@ -1,10 +1,5 @@
 //! The hub's API server is down for a while, or comes back with older data.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
-
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
@@ -61,9 +56,9 @@ async fn everything_catches_up_when_the_hubs_data_was_restored_from_a_backup() -
         world.create_work(&cluster, work, json!([config_map(work, json!({"a": "1"}))])).await?;
         world.work_is_available(&cluster, work).await?;
     }
-    let backup = Backup::make(&world).await?;
+    let backup = world.hub_plane.back_up().await?;
     happens_after_the_backup(&world, &cluster, &edited, &lost).await?;
-    backup.restore(&world).await?;
+    world.hub_plane.restore(&backup).await?;
 
     let names = [kept, edited, lost];
     eventually("the managed cluster is as the backup has it, and nothing was deleted", || async {
@@ -93,13 +88,13 @@ async fn what_a_restore_took_back_is_noticed_when_the_hub_has_moved_on_before_th
     let (edited, lost) = (unique("edited"), unique("lost"));
     world.create_work(&cluster, &edited, json!([config_map(&edited, json!({"a": "1"}))])).await?;
     world.work_is_available(&cluster, &edited).await?;
-    let backup = Backup::make(&world).await?;
+    let backup = world.hub_plane.back_up().await?;
     happens_after_the_backup(&world, &cluster, &edited, &lost).await?;
     let newest = newest_version(&world).await?;
 
     troubled.inject(Fault::new(Injection::answer(503, "ServiceUnavailable")).times(usize::MAX));
     troubled.cut_all();
-    backup.restore(&world).await?;
+    world.hub_plane.restore(&backup).await?;
     eventually("the hub has moved past everything that the agent has seen", || async {
         let version = newest_version(&world).await?;
         anyhow::Ok(if version > newest + 100 { Seen::Settled(()) } else { Seen::NotYet(version.to_string()) })
@@ -138,44 +133,5 @@ async fn happens_after_the_backup(world: &World, cluster: &str, edited: &str, lo
     world.work_is_available(cluster, edited).await?;
     world.create_work(cluster, lost, json!([config_map(lost, json!({"a": "1"}))])).await?;
     world.work_is_available(cluster, lost).await?;
-    Ok(())
-}
-
-/// A copy of the hub's data.
-struct Backup {
-    data: PathBuf,
-    copy: PathBuf,
-}
-
-impl Backup {
-    async fn make(world: &World) -> anyhow::Result<Self> {
-        let dir = world.hub_plane.dir();
-        let backup = Self { data: dir.join("etcd"), copy: dir.join("backup") };
-        restarted_with(world, || copy(&backup.data, &backup.copy)).await?;
-        Ok(backup)
-    }
-
-    async fn restore(&self, world: &World) -> anyhow::Result<()> {
-        restarted_with(world, || {
-            std::fs::remove_dir_all(&self.data)?;
-            copy(&self.copy, &self.data)
-        })
-        .await
-    }
-}
-
-/// Stops the hub's API server and its data base, does something to the data, and starts them again.
-async fn restarted_with(world: &World, act: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    world.hub_plane.stop(Part::ApiServer)?;
-    world.hub_plane.stop(Part::Etcd)?;
-    act()?;
-    world.hub_plane.start_part(Part::Etcd)?;
-    world.hub_plane.start_part(Part::ApiServer)?;
-    world.hub_plane.wait_ready().await
-}
-
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let copied = Command::new("cp").arg("--recursive").arg(from).arg(to).status()?;
-    anyhow::ensure!(copied.success(), "failed to copy {} to {}", from.display(), to.display());
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One real Kubernetes control plane.
 
+mod backup;
 mod builder;
 mod files;
 mod flags;
@@ -17,6 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use kube::Client;
 use kube::config::Kubeconfig;
 
+pub use backup::Backup;
 pub use builder::ControlPlaneBuilder;
 use files::Files;
 

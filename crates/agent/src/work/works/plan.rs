@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use kube::ResourceExt as _;
 use ocm_api::{
+    annotations::HUB_REVISION,
     components, conditions, finalizers,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkSpec},
 };
@@ -91,6 +92,8 @@ fn record(observed: &Observed) -> AppliedManifestWork {
         let mut new = AppliedManifestWork::default();
         new.metadata.name = Some(components::applied_manifest_work_name(&settings.hub_hash, &work));
         new.metadata.labels.clone_from(&observed.work.metadata.labels);
+        new.metadata.annotations =
+            observed.work.resource_version().map(|version| [(HUB_REVISION.into(), version)].into());
         new
     });
     if !has_finalizer(&record, finalizers::APPLIED_MANIFEST_WORK) {
