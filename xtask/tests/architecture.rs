@@ -45,6 +45,7 @@ const EVERYTHING: &[&str] = &[
     "ocm-api",
     "ocm-apimachinery",
     "ocm-bench",
+    "ocm-cel",
     "ocm-cli",
     "ocm-hub",
     "ocm-image",
@@ -69,6 +70,13 @@ const RULES: &[Rule] = &[
         why: "the grammar is pure, so that it can be tested and fuzzed without a cluster",
     },
     Rule {
+        package: "ocm-cel",
+        allowed: &["ocm-apimachinery"],
+        tests: &[],
+        banned: IO,
+        why: "expressions of users are evaluated within limits, and without anything that they could reach",
+    },
+    Rule {
         package: "ocm-runtime",
         allowed: &["ocm-apimachinery"],
         tests: &["ocm-testing"],
@@ -78,14 +86,14 @@ const RULES: &[Rule] = &[
     Rule {
         package: "ocm-hub",
         // The manager of add-ons that are templates is built on the SDK, as other people's managers are.
-        allowed: &["ocm-addon", "ocm-runtime", "ocm-apimachinery", "ocm-api"],
+        allowed: &["ocm-addon", "ocm-runtime", "ocm-cel", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
         why: "hub and agent meet only through the API, as OCM's own do with ours",
     },
     Rule {
         package: "ocm-agent",
-        allowed: &["ocm-runtime", "ocm-apimachinery", "ocm-api"],
+        allowed: &["ocm-runtime", "ocm-cel", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
         why: "hub and agent meet only through the API, as OCM's own do with ours",
