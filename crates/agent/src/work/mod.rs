@@ -14,6 +14,7 @@
 //! | `finalizer` | deletes the objects of a record that is being deleted |
 //! | `availability` | polls whether what was applied still exists |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
+//! | `executor` | whether the executor of a work has the rights to what the work does |
 //! | `safety` | keeps what such records list, if the hub lost works and nobody deleted them |
 //! | `update` | the Update strategy: what to write for which kind |
 //! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
@@ -21,6 +22,7 @@
 
 mod availability;
 mod eviction;
+mod executor;
 mod finalizer;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -59,6 +61,7 @@ use ocm_runtime::{
 
 pub use self::safety::HoldLimit;
 use self::{
+    executor::Executors,
     resources::Resources,
     safety::{Guard, HeldEvictions},
     stuck::StuckDeletions,
@@ -147,6 +150,7 @@ struct Shared {
     works: Cache<ManifestWork>,
     applied_works: Cache<AppliedManifestWork>,
     resources: Resources,
+    executors: Executors,
     stuck: StuckDeletions,
     guard: Guard,
 }
@@ -167,6 +171,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
         guard: Guard::new(&settings, hub.client(), &works, &applied_works),
         works,
         applied_works,
+        executors: Executors::new(client.clone()),
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
         hub: hub.clone(),

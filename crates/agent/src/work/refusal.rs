@@ -1,7 +1,6 @@
 //! Works that ask for what this agent does not do yet.
 //!
-//! Such a work is not applied at all: a ReadOnly manifest that is treated as Update would empty its object, and a work
-//! whose executor is ignored would be applied with more rights than intended.
+//! Such a work is not applied at all: a ReadOnly manifest that is treated as Update would empty its object.
 
 use ocm_api::work::v1::{
     DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec, PropagationPolicy, UpdateStrategyType,
@@ -10,9 +9,6 @@ use ocm_api::work::v1::{
 /// The fields of a spec that ask for what is not built, with their values where that helps.
 pub(super) fn unsupported(spec: &ManifestWorkSpec) -> Vec<String> {
     let mut fields = Vec::new();
-    if spec.executor.is_some() {
-        fields.push("spec.executor".to_owned());
-    }
     fields.extend(spec.delete_option.as_ref().and_then(unsupported_delete_option));
     for (index, config) in spec.manifest_configs.iter().enumerate() {
         let path = format!("spec.manifestConfigs[{index}]");
@@ -85,9 +81,6 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused_by_the_name_of_its_field() {
         let id = json!({"resource": "configmaps", "name": "a"});
-        let executor =
-            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
-        assert_eq!(refused(json!({"executor": executor})), ["spec.executor"]);
         assert_eq!(
             refused(json!({"deleteOption": {"propagationPolicy": "FromTheFuture"}})),
             ["spec.deleteOption.propagationPolicy (FromTheFuture)"]

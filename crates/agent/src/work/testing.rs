@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ocm_runtime::{Context, Informers, informer::WatchFilter};
 use serde_json::json;
 
-use super::{Settings, Shared, resources::Resources, safety::Guard, stuck::StuckDeletions};
+use super::{Settings, Shared, executor::Executors, resources::Resources, safety::Guard, stuck::StuckDeletions};
 use crate::testing::Mock;
 
 /// The id of the agent in these tests.
@@ -28,6 +28,7 @@ pub(super) async fn shared(hub: &Mock, managed: &Mock) -> Shared {
         settings,
         works,
         applied_works,
+        executors: Executors::new(client.clone()),
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
         hub,

@@ -6,6 +6,7 @@ mod addon_life;
 mod addon_token;
 mod addon_world;
 mod agent_id;
+mod executor;
 mod registration;
 mod registration_hub_ca;
 mod registration_rotation;

@@ -24,13 +24,15 @@ use tokio::sync::OnceCell;
 use crate::registration_world::install_crds;
 
 /// What the agent may do on the managed cluster: everything to its records, and everything but to delete secrets.
-const RULES: [[&str; 3]; 3] = [
+const RULES: [[&str; 3]; 5] = [
     [
         "records",
         "*",
         "appliedmanifestworks.work.open-cluster-management.io,appliedmanifestworks.work.open-cluster-management.io/status",
     ],
-    ["objects", "*", "configmaps,roles.rbac.authorization.k8s.io"],
+    ["objects", "*", "configmaps,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io"],
+    ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
+    ["executors", "impersonate", "serviceaccounts"],
     ["secrets", "get,create,update,patch", "secrets"],
 ];
 

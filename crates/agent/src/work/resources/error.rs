@@ -3,7 +3,9 @@
 use kube::core::Status;
 use ocm_runtime::{Class, Classified, Error, error::chain};
 
-use crate::work::{manifest::ManifestError, strategy::StrategyError, update::UpdateError};
+use crate::work::{
+    executor::ExecutorError, manifest::ManifestError, retry::Retry, strategy::StrategyError, update::UpdateError,
+};
 
 /// Why an object could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,8 @@ pub(in crate::work) enum ApplyError {
     #[error("{0} lives in a namespace: set metadata.namespace in the manifest")]
     NoNamespace(String),
     #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    #[error(transparent)]
     Request(#[from] Error),
 }
 
@@ -28,12 +32,22 @@ impl Classified for ApplyError {
             // Only an edit of the work helps.
             Self::Manifest(_) | Self::Strategy(_) | Self::Update(_) | Self::NoNamespace(_) => Class::Invalid,
             Self::UnknownKind { .. } => Class::Transient,
+            Self::Executor(error) => error.class(),
             Self::Request(error) => error.class(),
         }
     }
 }
 
 impl ApplyError {
+    /// When the object is applied again.
+    pub(in crate::work) fn retry(&self) -> Retry {
+        match self {
+            // Rights are granted at any moment, and no event says so.
+            Self::Executor(ExecutorError::Denied(_)) => Retry::InAMinute,
+            _ => Retry::after(self.class()),
+        }
+    }
+
     /// The error for the owner of the work: what is wrong and what to do.
     pub(in crate::work) fn explain(&self) -> String {
         match self {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::ResourceExt as _;
+use kube::{ResourceExt as _, core::DynamicObject};
 use ocm_api::{
     finalizers,
     work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork, ResourceIdentifier},
@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::{
     super::{
+        executor::Executor,
         identifier,
         ownership::Ownership,
         resources::{Application, ApplyError, Deletion, Resources, explain},
@@ -169,14 +170,15 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     };
     let resources = &controller.shared.resources;
     let known = plan.recorded.iter().map(identifier::of_recorded).collect();
-    let objects = ObjectPass { resources, applied_work: &applied_work, former: &observed.former, known };
+    let executor = controller.shared.executors.of(&work);
+    let objects = ObjectPass { resources, executor, applied_work: &applied_work, former: &observed.former, known };
     let mut outcomes = Vec::with_capacity(observed.manifests.len());
     for manifest in plan.order.iter().filter_map(|index| observed.manifests.get(*index)) {
         outcomes.push(objects.apply(manifest).await);
     }
     outcomes.sort_by_key(|outcome| outcome.meta.ordinal);
     let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, plan.recorded, &outcomes).await;
-    let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::max);
+    let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::sooner);
     Ok(Report::Pass(Box::new(Pass { work, applied_work, outcomes, resources: kept, undeleted, retry })))
 }
 
@@ -220,6 +222,7 @@ async fn ensure_record(
 /// Applies the objects of one work.
 struct ObjectPass<'a> {
     resources: &'a Resources,
+    executor: Option<Executor<'a>>,
     applied_work: &'a AppliedManifestWork,
     former: &'a [OwnerReference],
     /// What the last pass recorded.
@@ -235,15 +238,23 @@ impl ObjectPass<'_> {
     }
 
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
-        let ownership = Ownership::of(target.is_owned, self.applied_work, self.former);
-        let is_new = !self.known.contains(&manifest.identifier());
-        let Target { object, mapping, options, .. } = target;
-        let application = Application { object, mapping, options, ownership: &ownership, is_new };
-        match self.resources.apply(application).await {
+        match self.write(manifest, target).await {
             Ok(Some(object)) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),
             Ok(None) => outcome(manifest, ApplyResult::Applied, ObjectState::NotFound),
             Err(error) => outcome(manifest, failed(&error), self.state(manifest, &error).await),
         }
+    }
+
+    /// Whatever the strategy is, the executor must be allowed to write the object.
+    async fn write(&self, manifest: &ResolvedManifest, target: &Target) -> Result<Option<DynamicObject>, ApplyError> {
+        let Target { object, mapping, is_owned, options } = target;
+        if let Some(executor) = &self.executor {
+            executor.authorize(&manifest.meta, object, mapping, *is_owned).await?;
+        }
+        let ownership = Ownership::of(*is_owned, self.applied_work, self.former);
+        let is_new = !self.known.contains(&manifest.identifier());
+        let application = Application { object, mapping, options, ownership: &ownership, is_new };
+        self.resources.apply(application).await
     }
 
     /// An object that could not be applied may still exist, as it was.
@@ -256,7 +267,7 @@ impl ObjectPass<'_> {
 }
 
 fn failed(error: &ApplyError) -> ApplyResult {
-    ApplyResult::Failed { cause: error.explain(), retry: Retry::after(error.class()) }
+    ApplyResult::Failed { cause: error.explain(), retry: error.retry() }
 }
 
 fn outcome(manifest: &ResolvedManifest, applied: ApplyResult, object: ObjectState) -> Outcome {

@@ -102,10 +102,10 @@ fn condition(plan: Plan) -> (NewCondition, Requeue) {
 
 #[test]
 fn a_work_that_asks_for_what_is_not_built_is_refused() {
-    let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
-    let (refused, _) = condition(plan(&observed(json!({"spec": {"executor": executor}}), None)));
+    let unknown = json!({"spec": {"deleteOption": {"propagationPolicy": "FromTheFuture"}}});
+    let (refused, _) = condition(plan(&observed(unknown, None)));
     assert_eq!((refused.type_, refused.status), ("Applied", "False"));
-    assert!(refused.message.contains("spec.executor"), "{}", refused.message);
+    assert!(refused.message.contains("spec.deleteOption"), "{}", refused.message);
 }
 
 fn record_being_deleted() -> Option<Value> {
