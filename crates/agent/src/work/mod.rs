@@ -16,11 +16,13 @@
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `executor` | whether the executor of a work has the rights to what the work does |
 //! | `safety` | keeps what such records list, if the hub lost works and nobody deleted them |
+//! | `drift` | notices when somebody changes what was applied |
 //! | `update` | the Update strategy: what to write for which kind |
 //! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
 mod availability;
+mod drift;
 mod eviction;
 mod executor;
 mod finalizer;
@@ -59,8 +61,9 @@ use ocm_runtime::{
     informer::WatchFilter,
 };
 
-pub use self::safety::HoldLimit;
+pub use self::{drift::DEFAULT_DRIFT_WATCH_LIMIT, safety::HoldLimit};
 use self::{
+    drift::{AppliedObjects, Damping},
     executor::Executors,
     resources::Resources,
     safety::{Guard, HeldEvictions},
@@ -96,6 +99,8 @@ pub struct Settings {
     pub reapply: Range<Duration>,
     /// How many works are reconciled at a time.
     pub workers: usize,
+    /// How many watches of applied objects there are at most; with 0, drift is repaired by the regular pass alone.
+    pub drift_watch_limit: usize,
 }
 
 impl Settings {
@@ -116,6 +121,7 @@ impl Settings {
             status_sync: limits::WORK_STATUS_SYNC,
             reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
             workers: DEFAULT_WORKERS,
+            drift_watch_limit: DEFAULT_DRIFT_WATCH_LIMIT,
         }
     }
 
@@ -164,6 +170,8 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let client = managed.client(components::WORK_FIELD_MANAGER)?;
     let informers = Informers::new(client.clone(), context.clone());
     let workers = settings.workers;
+    let damping = Damping { longest: settings.reapply.start };
+    let objects = AppliedObjects::new(context.clock().clone(), damping);
     let settings = Arc::new(settings);
     let works = hub.namespaced(&settings.cluster, WatchFilter::all());
     let applied_works = informers.all(WatchFilter::all());
@@ -172,7 +180,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
         works,
         applied_works,
         executors: Executors::new(client.clone()),
-        resources: Resources::new(client),
+        resources: Resources::remembering(client, objects),
         stuck: StuckDeletions::default(),
         hub: hub.clone(),
         settings,
@@ -180,6 +188,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let clock = context.clock().clone();
     let recorder = EventRecorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &shared.settings.host);
     context.run(works::Works::new(shared.clone()), workers);
+    drift::start(context, &informers, &shared);
     context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(HeldEvictions::new(context, shared.clone(), recorder), 1);

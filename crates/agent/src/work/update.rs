@@ -11,7 +11,11 @@ mod metadata;
 use kube::core::DynamicObject;
 
 use self::kinds::Body;
-use super::{manifest::DesiredObject, ownership::Ownership};
+use super::{
+    drift::{Compared, Demands},
+    manifest::DesiredObject,
+    ownership::Ownership,
+};
 
 /// What to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +78,15 @@ pub(super) fn to_update(
     updated.metadata.managed_fields = None;
     updated.types = manifest.types;
     Ok(Change::Update(Box::new(updated)))
+}
+
+/// What is compared to find out whether an object was changed since it was written.
+pub(super) fn compared(desired: &DesiredObject, ownership: &Ownership) -> Compared {
+    let body = Body::of(&desired.gvk);
+    let mut manifest = desired.object.clone();
+    // What cannot be prepared is not written either.
+    let _ = body.prepare(&mut manifest);
+    Compared { demands: Demands::of(&manifest.metadata, ownership), body: body != Body::Ignored }
 }
 
 /// The object to create in place of `existing`: that of the manifest, with the owners, labels and annotations that others

@@ -17,7 +17,7 @@ use ocm_runtime::{
     client::{Endpoint, install_crypto_provider},
     conditions::find,
 };
-use ocm_testing::{ControlPlane, Seen, eventually, fixture, unique};
+use ocm_testing::{ControlPlane, Seen, eventually, fault::FaultyServer, fixture, unique};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -30,7 +30,11 @@ const RULES: [[&str; 3]; 5] = [
         "*",
         "appliedmanifestworks.work.open-cluster-management.io,appliedmanifestworks.work.open-cluster-management.io/status",
     ],
-    ["objects", "*", "configmaps,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io"],
+    [
+        "objects",
+        "*",
+        "configmaps,deployments.apps,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
+    ],
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
     ["executors", "impersonate", "serviceaccounts"],
     ["secrets", "get,create,update,patch", "secrets"],
@@ -43,6 +47,8 @@ pub(crate) struct WorkWorld {
     pub(crate) managed: Client,
     settings: Settings,
     pub(crate) context: Context,
+    /// Between the agent and the managed cluster.
+    server: Option<FaultyServer>,
 }
 
 impl WorkWorld {
@@ -68,18 +74,34 @@ impl WorkWorld {
         // An agent for each cluster, and a hub for each agent: they share the records.
         let settings = change(Settings::new(&cluster, &format!("https://hub/{cluster}"), ""));
         let (hub, managed) = (hub.client().await?, fixture.managed1.client().await?);
-        let mut world = Self { cluster, hub, managed, settings, context: Context::new() };
+        let mut world = Self { cluster, hub, managed, settings, context: Context::new(), server: None };
         world.start().await?;
         Ok(world)
+    }
+
+    /// Starts the agent again, behind a server that can fail.
+    pub(crate) async fn start_behind(&mut self, server: FaultyServer) -> Result<()> {
+        self.stop().await;
+        self.server = Some(server);
+        self.start().await
     }
 
     /// Starts the agent, again after [`stop`](Self::stop).
     pub(crate) async fn start(&mut self) -> Result<()> {
         let agent = fixture::get().managed1.kubeconfig_for_user("work-agent", &["work-agents"])?;
+        let agent = match &self.server {
+            Some(server) => server.reached_through(agent),
+            None => agent,
+        };
         let config = Config::from_custom_kubeconfig(agent, &KubeConfigOptions::default()).await?;
         self.context = Context::new();
         let hub = Informers::new(self.hub.clone(), self.context.clone());
         Ok(start(&self.context, &hub, &Endpoint::new(&config)?, self.settings.clone())?)
+    }
+
+    /// Closes the connections of an agent that is behind a server that can fail.
+    pub(crate) fn cut(&self) {
+        self.server.iter().for_each(FaultyServer::cut_all);
     }
 
     pub(crate) async fn stop(&self) {

@@ -75,7 +75,7 @@ pub(super) struct ContinuityCheck {
 
 /// When a watch is to begin again with a list, though it has not failed.
 #[derive(Debug)]
-pub(super) struct Relists {
+pub struct Relists {
     check: signal::Receiver<u64>,
     pauses: signal::Receiver<u64>,
     is_due: bool,
@@ -144,7 +144,7 @@ enum Verdict {
 
 impl Relists {
     /// Waits until a list is due.
-    pub(super) async fn wait(&mut self) {
+    pub async fn wait(&mut self) {
         tokio::select! {
             () = changed(&mut self.check) => {}
             () = changed(&mut self.pauses) => {}
@@ -153,7 +153,7 @@ impl Relists {
     }
 
     /// Whether a list has become due since the last call: the one that begins now is it.
-    pub(super) fn take(&mut self) -> bool {
+    pub fn take(&mut self) -> bool {
         let new = [&mut self.check, &mut self.pauses].map(|receiver| {
             let is_new = receiver.has_changed().unwrap_or_default();
             receiver.mark_unchanged();

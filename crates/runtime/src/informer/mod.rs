@@ -37,7 +37,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use self::{cache::Cache, view::View};
+pub use self::{cache::Cache, continuity::Relists, view::View};
 use self::{
     continuity::ContinuityCheck,
     follow::{Need, Watch, WatchedKind, follow},
@@ -184,6 +184,13 @@ impl Informers {
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// When watches of the same server, made without these informers, are to begin again with a list though they have not
+    /// failed.
+    #[must_use]
+    pub fn relists(&self) -> Relists {
+        self.continuity.relists()
     }
 
     /// The cache of a kind in all namespaces; started on the first call.

@@ -64,7 +64,7 @@ fn step(existing: &ObjectMeta, recorded_uid: Option<&String>, owner_uid: &str) -
 impl Resources {
     /// Deletes an object that an AppliedManifestWork lists, if it still belongs to it alone.
     pub(in crate::work) async fn delete(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Deletion {
-        self.written.remove(&identifier::of_recorded(recorded));
+        self.objects.remove(&identifier::of_recorded(recorded));
         if !identifier::is_addressable(recorded) {
             return Deletion::Failed(not_addressable(recorded));
         }

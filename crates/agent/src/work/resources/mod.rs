@@ -12,13 +12,13 @@ use kube::{
 use ocm_api::work::v1::{AppliedManifestResourceMeta, ManifestResourceMeta};
 use ocm_runtime::{Error, ResultExt as _};
 
-use self::written::LastWritten;
 pub(super) use self::{
     apply::Application,
     delete::Deletion,
     error::{ApplyError, explain},
 };
 use super::{
+    drift::AppliedObjects,
     identifier,
     manifest::DesiredObject,
     mapper::{RestMapper, RestMapping},
@@ -29,7 +29,7 @@ use super::{
 pub(super) struct Resources {
     client: Client,
     mapper: RestMapper,
-    written: LastWritten,
+    objects: AppliedObjects,
 }
 
 impl std::fmt::Debug for Resources {
@@ -39,8 +39,19 @@ impl std::fmt::Debug for Resources {
 }
 
 impl Resources {
+    #[cfg(test)]
     pub(super) fn new(client: Client) -> Self {
-        Self { mapper: RestMapper::new(client.clone()), client, written: LastWritten::default() }
+        Self::remembering(client, AppliedObjects::default())
+    }
+
+    /// With what is known of objects that were applied.
+    pub(super) fn remembering(client: Client, objects: AppliedObjects) -> Self {
+        Self { mapper: RestMapper::new(client.clone()), client, objects }
+    }
+
+    /// What is known of objects that were applied.
+    pub(super) fn objects(&self) -> &AppliedObjects {
+        &self.objects
     }
 
     pub(super) fn client(&self) -> &Client {

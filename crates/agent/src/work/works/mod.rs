@@ -78,6 +78,7 @@ impl Controller for Works {
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
         let queue = builder.queue();
         self.shared.stuck.notify(queue.clone());
+        self.shared.resources.objects().notify(queue.clone());
         builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
             let concerns = concerns(change);

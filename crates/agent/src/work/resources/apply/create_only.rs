@@ -1,12 +1,27 @@
 //! Strategy CreateOnly: what exists is left alone, but for its owner references.
 
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, ObjectMeta};
 
 use super::{Task, only_metadata};
-use crate::work::{resources::ApplyError, update};
+use crate::work::{
+    drift::{Baseline, Compared, Demands},
+    resources::{ApplyError, written::hash_of},
+    update,
+};
 
 impl Task<'_> {
     pub(super) async fn create_only(&self, is_new: bool) -> Result<DynamicObject, ApplyError> {
+        let hash = hash_of("CreateOnly", self.object, self.ownership);
+        if let Some(metadata) = self.resources.objects.covered(&self.id, hash) {
+            return Ok(only_metadata(metadata));
+        }
+        let object = self.create_or_own(is_new).await?;
+        let compared = Compared { demands: Demands::of(&ObjectMeta::default(), self.ownership), body: false };
+        self.resources.objects.insert(&self.id, Baseline::new(hash, compared, &object));
+        Ok(object)
+    }
+
+    async fn create_or_own(&self, is_new: bool) -> Result<DynamicObject, ApplyError> {
         let new = update::as_in_manifest(self.object, self.ownership);
         if is_new && let Some(created) = self.create_new(&new).await? {
             return Ok(created);

@@ -10,6 +10,7 @@ use crate::work::resources::ApplyError;
 
 impl Task<'_> {
     pub(super) async fn read_only(&self) -> Result<Option<DynamicObject>, ApplyError> {
+        self.resources.objects.remove(&self.id);
         match self.metadata().await? {
             Some(existing) => self.own(existing).await.map(only_metadata).map(Some),
             None => Ok(None),

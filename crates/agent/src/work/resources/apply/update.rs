@@ -6,17 +6,22 @@ use kube::{
 };
 use ocm_runtime::{Error, ResultExt as _, error::found};
 
-use super::Task;
+use super::{Task, only_metadata};
 use crate::work::{
+    drift::{Assessment, Baseline},
     manifest::DesiredObject,
     resources::{ApplyError, written::hash_of},
     update::{self, Change},
 };
 
 impl Task<'_> {
+    /// Returns its metadata alone where a watch says that the object is as it was left.
     pub(super) async fn update(&self, is_new: bool) -> Result<DynamicObject, ApplyError> {
+        if let Some(metadata) = self.resources.objects.covered(&self.id, self.hash()) {
+            return Ok(only_metadata(metadata));
+        }
         if is_new
-            && !self.resources.written.contains(&self.id)
+            && !self.resources.objects.contains(&self.id)
             && let Some(created) = self.create_new(&update::to_create(self.object, self.ownership)?).await?
         {
             return Ok(self.written(created));
@@ -25,7 +30,7 @@ impl Task<'_> {
         let Some(existing) = existing.while_trying_to("get", || self.object.to_string())? else {
             return self.create_again(&update::to_create(self.object, self.ownership)?).await;
         };
-        if self.resources.written.is_current(&self.id, self.hash(), &existing) {
+        if self.resources.objects.assess(&self.id, self.hash(), &existing) != Assessment::Write {
             return Ok(existing);
         }
         match update::to_update(&existing, self.object, self.ownership)? {
@@ -65,11 +70,12 @@ impl Task<'_> {
     }
 
     fn hash(&self) -> [u8; 32] {
-        hash_of(self.object, self.ownership)
+        hash_of("Update", self.object, self.ownership)
     }
 
     fn written(&self, object: DynamicObject) -> DynamicObject {
-        self.resources.written.insert(self.id.clone(), self.hash(), &object);
+        let compared = update::compared(self.object, self.ownership);
+        self.resources.objects.insert(&self.id, Baseline::new(self.hash(), compared, &object));
         object
     }
 }
@@ -169,6 +175,21 @@ mod tests {
             apply_with(&resources, &config_map("new"), false).await.unwrap();
         }
         assert_eq!(verbs(&server), "GET PUT GET GET PUT", "the server's defaults are no drift");
+    }
+
+    #[tokio::test]
+    async fn an_object_whose_status_changes_is_not_written_again_although_the_server_has_added_defaults() {
+        let with_status = |version: &str| {
+            let (code, mut object) = stored(version, "defaulted");
+            object["status"] = json!({"version": version});
+            (code, object)
+        };
+        let server = Mock::answering(vec![stored("1", "old"), with_status("2"), with_status("3"), with_status("4")]);
+        let resources = Resources::new(server.client());
+        for _ in 0..3 {
+            apply_with(&resources, &config_map("new"), false).await.unwrap();
+        }
+        assert_eq!(verbs(&server), "GET PUT GET GET");
     }
 
     #[tokio::test]
