@@ -15,6 +15,14 @@ use ocm_runtime::{Queue, queue::Key};
 /// The least time between two rounds of the same key.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The rounds of one key take at most one part in so many of the time.
+const SHARE: u32 = 20;
+
+/// How long to wait for more changes before the next round, at least `least`, if the last one took that long.
+pub(crate) fn pause_after(took: Duration, least: Duration) -> Duration {
+    least.max(took.saturating_mul(SHARE))
+}
+
 /// When each key was done last. Cheap to clone; all clones share it.
 #[derive(Debug)]
 pub(crate) struct Pace<K> {

@@ -5,6 +5,7 @@
 //! what followers need: which clusters a placement has chosen, in which decision groups. Names of clusters are stored once,
 //! however many placements have chosen the cluster, and a snapshot shares them.
 
+mod departure;
 mod groups;
 mod state;
 #[cfg(test)]
@@ -29,6 +30,9 @@ use ocm_runtime::{
     queue::Key,
 };
 
+pub(crate) use self::departure::time_left;
+#[cfg(test)]
+pub(crate) use self::departure::{GRACE, UNREADABLE};
 use self::state::State;
 pub use self::{
     groups::{ClusterName, DecisionGroup, DecisionGroups, GroupKey},

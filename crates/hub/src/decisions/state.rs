@@ -23,6 +23,8 @@ pub struct PlacementSnapshot {
     pub problem: Option<String>,
     /// The number of selected clusters in its status, whether or not its decisions list them yet.
     pub selected: i32,
+    /// The number of decision groups in its status.
+    pub decision_groups: usize,
     /// Its `clustersPerDecisionGroup`.
     pub clusters_per_group: Option<IntOrString>,
     /// Its decisions.
@@ -38,6 +40,7 @@ impl PlacementSnapshot {
         Self {
             problem: problem.map(reason_and_message),
             selected: status.map_or(0, |status| status.number_of_selected_clusters),
+            decision_groups: status.map_or(0, |status| status.decision_groups.len()),
             clusters_per_group: placement.spec.decision_strategy.group_strategy.clusters_per_decision_group.clone(),
             decisions,
         }
@@ -87,6 +90,13 @@ impl PlacementDecisions {
     pub fn contains(&self, cluster: &str) -> bool {
         let lists = |slice: &Arc<Slice>| slice.clusters.binary_search_by(|known| (**known).cmp(cluster)).is_ok();
         self.0.values().any(lists)
+    }
+
+    /// The clusters in one group, for those to whom the order makes no difference.
+    #[must_use]
+    pub fn as_one_group(&self) -> DecisionGroups {
+        let key = GroupKey { name: "".into(), index: 0 };
+        DecisionGroups::new(self.clusters().into_iter().map(|cluster| (key.clone(), cluster)))
     }
 
     /// The clusters in their groups.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::decisions::{ClusterName, DecisionGroups, GroupKey, PlacementDecisions, PlacementSnapshot};
+use crate::decisions::{ClusterName, DecisionGroups, PlacementDecisions, PlacementSnapshot};
 
 /// The clusters of the placements that an add-on follows. Depends on their PlacementDecisions only, so one is reused as long
 /// as those are the same: while a rollout goes on, installations change and these do not.
@@ -56,9 +56,5 @@ fn decisions_of(placements: &[Option<PlacementSnapshot>]) -> impl Iterator<Item 
 
 /// Without an order of groups, all clusters are one group, which makes no difference to rollouts of type All.
 fn groups(decisions: &PlacementDecisions) -> DecisionGroups {
-    let one = || {
-        let key = GroupKey { name: "".into(), index: 0 };
-        DecisionGroups::new(decisions.clusters().into_iter().map(|cluster| (key.clone(), cluster)))
-    };
-    decisions.groups().unwrap_or_else(|_| one())
+    decisions.groups().unwrap_or_else(|_| decisions.as_one_group())
 }

@@ -22,16 +22,9 @@ use self::chosen::Chosen;
 pub(crate) use self::progress::Progress;
 use super::facts::{FollowedPlacement, Management, Strategy};
 use crate::{
-    decisions::{ClusterName, DecisionGroups, PlacementSnapshot},
+    decisions::{self, ClusterName, DecisionGroups, PlacementSnapshot},
     rollout::{self, ClusterStatus, Status},
 };
-
-/// How long an add-on stays on a cluster that no placement chooses any more. A cluster that moves from one
-/// PlacementDecision to another is in neither for a moment, and to install an add-on again is much more work than to wait.
-pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(3);
-
-/// When to check again whether everything that may choose a cluster can be read.
-pub(crate) const UNREADABLE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Where an add-on is installed: whether it is configured, by cluster.
 pub(crate) type Installed = BTreeMap<ClusterName, bool>;
@@ -168,12 +161,9 @@ fn unwanted(inputs: &Inputs, management: &Management, now: Timestamp) -> Decisio
     for cluster in inputs.installed.keys().filter(|cluster| !inputs.chosen.contains(cluster)) {
         let before = inputs.before.desired.get(cluster);
         let since = before.and_then(|before| before.unwanted_since(&management.uid)).unwrap_or(now);
-        let left = GRACE - now.duration_since(since);
-        let (state, recheck_after) = match (inputs.has_unreadable, left.is_positive()) {
-            (true, _) => (DesiredState::Leaving { since }, Some(UNREADABLE)),
-            (false, true) => (DesiredState::Leaving { since }, Some(left)),
-            (false, false) => (DesiredState::Absent { since }, None),
-        };
+        let recheck_after = decisions::time_left(since, inputs.has_unreadable, now);
+        let is_over = recheck_after.is_none();
+        let state = if is_over { DesiredState::Absent { since } } else { DesiredState::Leaving { since } };
         decision.desired.insert(cluster.clone(), management.desired(state, None));
         decision.recheck_after = earlier(decision.recheck_after, recheck_after);
     }

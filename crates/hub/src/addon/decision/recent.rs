@@ -7,10 +7,7 @@ use std::{
 };
 
 use super::chosen::Chosen;
-use crate::decisions::PlacementSnapshot;
-
-/// The decisions of one add-on take at most one part in so many of the time.
-const SHARE: u32 = 20;
+use crate::{decisions::PlacementSnapshot, pace};
 
 /// The last decisions, by add-on. Cheap to clone; all clones share them.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +29,7 @@ impl RecentDecisions {
     /// How long to wait for more changes before the next decision, at least `least`.
     pub(super) fn pause(&self, addon: &str, least: Duration) -> Duration {
         let took = self.lock().get(addon).map(|recent| recent.took).unwrap_or_default();
-        least.max(took.saturating_mul(SHARE))
+        pace::pause_after(took, least)
     }
 
     /// Records a decision.

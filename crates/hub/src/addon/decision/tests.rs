@@ -3,10 +3,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Chosen, Decision, DesiredState, Failures, GRACE, Inputs, Installed, Progress, UNREADABLE, decide};
+use super::{Chosen, Decision, DesiredState, Failures, Inputs, Installed, Progress, decide};
 use crate::{
     addon::{facts::Management, testing::management},
-    decisions::testing::chosen,
+    decisions::{GRACE, UNREADABLE, testing::chosen},
     testing::now,
 };
 
