@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: make bench [ARGS='--only works|memory|quiet|idle|fleet|join|storm|hub|addons|placements --works 1000 --clusters \
-                     1000 --seconds 300']";
+const USAGE: &str = "usage: make bench [ARGS='--only works|memory|quiet|idle|fleet|join|storm|hub|addons|placements|replicasets --works \
+                     1000 --clusters 1000 --seconds 300']";
 
 /// The parts, in the order in which they run, and whether they run unless one is chosen.
-const PARTS: [(&str, bool); 10] = [
+const PARTS: [(&str, bool); 11] = [
     ("works", true),
     // They take as long as they are told to.
     ("memory", false),
@@ -21,6 +21,7 @@ const PARTS: [(&str, bool); 10] = [
     ("hub", false),
     ("addons", true),
     ("placements", true),
+    ("replicasets", true),
 ];
 
 /// What to measure, and how much of it.
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     only: Option<&'static str>,
     /// How many works make the load of the one cluster.
     pub(crate) work_count: usize,
-    /// How many clusters make the fleet, have the add-on, and are chosen from by as many placements.
+    /// How many clusters make the fleet, have the add-on, are chosen from by as many placements, and have a work of a set.
     pub(crate) clusters: usize,
     /// How long an idle hub or agent is observed, or works come and go.
     pub(crate) window: Duration,
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn everything_but_waiting_is_measured_unless_told_otherwise() {
-        assert_eq!(parts(""), ["works", "idle", "fleet", "join", "storm", "addons", "placements"]);
+        assert_eq!(parts(""), ["works", "idle", "fleet", "join", "storm", "addons", "placements", "replicasets"]);
         assert_eq!(parts("--only fleet --clusters 100"), ["fleet"]);
         let args = read("--only hub --clusters 5000 --seconds 60").unwrap();
         assert_eq!((args.clusters, args.window), (5000, Duration::from_secs(60)));

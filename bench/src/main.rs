@@ -11,6 +11,7 @@ mod figures;
 mod fleet;
 mod placements;
 mod product;
+mod replicasets;
 mod works;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ async fn measure(args: Args) -> Result<()> {
             "storm" => fleet::storm::measure(args.clusters).await?,
             "hub" => fleet::idle_hub::measure(args.clusters, args.window).await?,
             "addons" => addons::measure(args.clusters).await?,
+            "replicasets" => replicasets::measure(args.clusters).await?,
             _ => placements::measure(args.clusters).await?,
         }
     }

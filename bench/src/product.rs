@@ -122,6 +122,16 @@ pub(crate) async fn install_hub(hub: &ControlPlane, ocm: &Path) -> Result<()> {
 
 /// Starts `ocm hub` under its service account.
 pub(crate) async fn start_hub(hub: &ControlPlane, ocm: &Path, folder: &TempDir) -> Result<Process> {
+    start_hub_with(hub, ocm, folder, &[]).await
+}
+
+/// Starts `ocm hub` under its service account, with more arguments.
+pub(crate) async fn start_hub_with(
+    hub: &ControlPlane,
+    ocm: &Path,
+    folder: &TempDir,
+    arguments: &[&str],
+) -> Result<Process> {
     let kubeconfig = folder.path().join("hub.kubeconfig");
     hub.write_login("open-cluster-management-hub", "hub-controller-sa", &kubeconfig).await?;
     let process = Process::build("ocm hub", ocm, folder.path().join("hub.log"))
@@ -130,6 +140,7 @@ pub(crate) async fn start_hub(hub: &ControlPlane, ocm: &Path, folder: &TempDir) 
         .args(["hub", "--disable-leader-election", "--listen", "127.0.0.1:0"])
         .args(["--namespace", "open-cluster-management-hub", "--kubeconfig"])
         .arg(kubeconfig)
+        .args(arguments)
         .start()?;
     process.wait_for_log("serving /healthz").await?;
     Ok(process)
