@@ -17,6 +17,7 @@ use crate::{
     decisions::DecisionTracker,
     error::Result,
     registration::{driver::Drivers, maintained::Maintained},
+    work::store::ReplicaSetStore,
 };
 
 /// What the controllers of a component share, for as long as it leads. Cheap to clone.
@@ -31,6 +32,7 @@ pub(crate) struct HubContext {
     pub(crate) clock: Clock,
     addons: Arc<OnceLock<AddOnStore>>,
     decisions: Arc<OnceLock<DecisionTracker>>,
+    replica_sets: Arc<OnceLock<ReplicaSetStore>>,
     /// Changes of clusters that have not reached their add-ons yet.
     pub(crate) outstanding: Outstanding,
 }
@@ -51,6 +53,7 @@ impl HubContext {
             writer: Arc::default(),
             addons: Arc::default(),
             decisions: Arc::default(),
+            replica_sets: Arc::default(),
             outstanding: Outstanding::default(),
             clock: clock.clone(),
             client,
@@ -69,6 +72,11 @@ impl HubContext {
     /// What is decided on add-ons. The first caller creates it, and all callers share it.
     pub(crate) fn addon_store(&self) -> AddOnStore {
         self.addons.get_or_init(|| AddOnStore::new(&self.informers, self.decisions())).clone()
+    }
+
+    /// What is decided on replica sets. The first caller creates it, and all callers share it.
+    pub(crate) fn replica_sets(&self) -> ReplicaSetStore {
+        self.replica_sets.get_or_init(|| ReplicaSetStore::new(&self.informers, self.decisions())).clone()
     }
 
     /// The decisions of placements, for everything that follows placements. The first caller creates it, and all callers

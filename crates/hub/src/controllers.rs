@@ -4,7 +4,8 @@ use std::fmt;
 
 use ocm_api::{
     feature_gates::{
-        ADDON_MANAGEMENT, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET, MANAGED_CLUSTER_AUTO_APPROVAL, RESOURCE_CLEANUP,
+        ADDON_MANAGEMENT, CLEAN_UP_COMPLETED_MANIFEST_WORK, CLUSTER_PROFILE, DEFAULT_CLUSTER_SET,
+        MANAGED_CLUSTER_AUTO_APPROVAL, MANIFEST_WORK_REPLICA_SET, RESOURCE_CLEANUP,
     },
     leases::HubComponent,
 };
@@ -34,11 +35,13 @@ use crate::{
         csr::CsrController,
         recovery::RecoveryController,
     },
+    work::{self, completed::CompletedWorkController, replica::ReplicaController, replica_set::ReplicaSetController},
 };
 
 const REGISTRATION: &str = HubComponent::REGISTRATION.name;
 const PLACEMENT: &str = HubComponent::PLACEMENT.name;
 const ADDON: &str = HubComponent::ADDON.name;
+const WORK: &str = HubComponent::WORK.name;
 
 /// One controller, as `docs/reference/controllers.md` lists it.
 #[derive(Clone, Copy)]
@@ -249,6 +252,30 @@ pub const CONTROLLERS: &[ControllerInfo] = &[
         gate: None,
         start: |context, hub| context.run(PlacementController::new(context, hub), placement::WORKERS),
     },
+    ControllerInfo {
+        name: ReplicaSetController::NAME,
+        component: WORK,
+        summary: "decides which works ManifestWorkReplicaSets have, and reports on them; also runs if replica-set-work is chosen",
+        gate: Some(MANIFEST_WORK_REPLICA_SET),
+        start: |context, hub| hub.replica_sets().start_deciding(context, hub),
+    },
+    ControllerInfo {
+        name: ReplicaController::NAME,
+        component: WORK,
+        summary: "creates, updates and deletes the ManifestWorks of ManifestWorkReplicaSets as decided",
+        gate: Some(MANIFEST_WORK_REPLICA_SET),
+        start: |context, hub| {
+            hub.replica_sets().start_deciding(context, hub);
+            context.run(ReplicaController::new(hub), work::WORKERS);
+        },
+    },
+    ControllerInfo {
+        name: CompletedWorkController::NAME,
+        component: WORK,
+        summary: "deletes ManifestWorks ttlSecondsAfterFinished seconds after they are complete",
+        gate: Some(CLEAN_UP_COMPLETED_MANIFEST_WORK),
+        start: |context, hub| context.run(CompletedWorkController::new(hub), WORKERS),
+    },
 ];
 
 /// A name that is neither a controller's nor a component's.
@@ -311,9 +338,15 @@ mod tests {
 
     #[test]
     fn a_feature_gate_that_is_off_leaves_its_controllers_out_and_no_others() {
-        for gate in
-            [DEFAULT_CLUSTER_SET, RESOURCE_CLEANUP, ADDON_MANAGEMENT, MANAGED_CLUSTER_AUTO_APPROVAL, CLUSTER_PROFILE]
-        {
+        for gate in [
+            DEFAULT_CLUSTER_SET,
+            RESOURCE_CLEANUP,
+            ADDON_MANAGEMENT,
+            MANAGED_CLUSTER_AUTO_APPROVAL,
+            CLUSTER_PROFILE,
+            MANIFEST_WORK_REPLICA_SET,
+            CLEAN_UP_COMPLETED_MANIFEST_WORK,
+        ] {
             let all_but_this = ["AllAlpha=true".into(), "AllBeta=true".into(), format!("{gate}=false")];
             let gates = FeatureGates::parse(&crate::feature_gates::known(), &all_but_this).unwrap();
             let left_out: Vec<_> = CONTROLLERS.iter().filter(|controller| !controller.is_on(&gates)).collect();

@@ -18,6 +18,22 @@ pub enum Error {
         /// The object, for people.
         noun: String,
     },
+    /// The cache does not show an object as the API server has it. Nothing was decided.
+    #[error("{noun} has changed, and the watch has not brought the change yet")]
+    NotSynced {
+        /// The object, for people.
+        noun: String,
+    },
+    /// A work that may be the one that a replica set has on a cluster cannot be read.
+    #[error(
+        "failed to create a work of {set}: ManifestWork {work} cannot be read, and may be it. The hub's log names the error: correct or delete the ManifestWork"
+    )]
+    UnreadableWork {
+        /// The set.
+        set: String,
+        /// The work.
+        work: String,
+    },
     /// An object that the hub needs for one cluster belongs to another cluster, or to all of them.
     #[error("failed to adopt {noun}: its label {label} says that it belongs to {}; delete it, or register the cluster under another name", owner_text(.owner), label = labels::CLUSTER_NAME)]
     Foreign {
@@ -94,8 +110,10 @@ impl Classified for Error {
         match self {
             Self::Api(error) | Self::MayNotAccept { source: error, .. } | Self::MayNotVerify(error) => error.class(),
             Self::Shared(error) => error.class(),
-            Self::Stale { .. } => Class::Conflict,
-            Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } => Class::Transient,
+            Self::Stale { .. } | Self::NotSynced { .. } => Class::Conflict,
+            Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } | Self::UnreadableWork { .. } => {
+                Class::Transient
+            }
             Self::Selector { .. } | Self::SelectorType { .. } => Class::Invalid,
         }
     }

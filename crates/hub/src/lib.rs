@@ -9,6 +9,7 @@
 //! | `registration` | accepting clusters, their rights and health, cleaning up after them |
 //! | `addon` | installing add-ons on the clusters that placements choose |
 //! | `placement` | choosing clusters |
+//! | `work` | works for the clusters that placements choose, and the clean-up of completed works |
 //! | [`decisions`] | what placements have chosen, for everything that follows placements |
 //! | [`rollout`] | which of the chosen clusters get a change now; pure |
 //! | [`controllers`] | the table of controllers, and choosing among them |
@@ -39,6 +40,7 @@ mod set_selector;
 #[cfg(test)]
 mod testing;
 pub mod webhook;
+mod work;
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 

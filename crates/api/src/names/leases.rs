@@ -38,6 +38,10 @@ impl HubComponent {
     pub const PLACEMENT: Self = Self { name: "placement", lock: PLACEMENT_LOCK };
     /// The controllers that install add-ons.
     pub const ADDON: Self = Self { name: "addon", lock: ADDON_MANAGER_LOCK };
+    /// The controllers of works. They run only with feature gates that are off by default.
+    pub const WORK: Self = Self { name: "work", lock: WORK_MANAGER_LOCK };
     /// The components that `ocm hub` runs.
-    pub const ALL: [Self; 3] = [Self::REGISTRATION, Self::PLACEMENT, Self::ADDON];
+    pub const ALL: [Self; 4] = [Self::REGISTRATION, Self::PLACEMENT, Self::ADDON, Self::WORK];
+    /// Those that run unless a feature gate is switched off.
+    pub const BY_DEFAULT: [Self; 3] = [Self::REGISTRATION, Self::PLACEMENT, Self::ADDON];
 }

@@ -32,7 +32,13 @@ async fn start() -> Result<&'static ControlPlane> {
     let context = context();
     install(plane, &context).await?;
     plane.apply_yaml(&deploy("auto-approval.yaml")?).await?;
-    let gates = ["ManagedClusterAutoApproval=true", "ClusterProfile=true"].map(str::to_owned);
+    let gates = [
+        "ManagedClusterAutoApproval=true",
+        "ClusterProfile=true",
+        "ManifestWorkReplicaSet=true",
+        "CleanUpCompletedManifestWork=true",
+    ]
+    .map(str::to_owned);
     let gates = FeatureGates::parse(&feature_gates::known(), &gates)?;
     let auto_approved_csr_users = vec![BOOTSTRAP_USER.to_owned()];
     let groups = vec!["recoverers".to_owned()];

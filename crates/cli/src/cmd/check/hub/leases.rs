@@ -31,6 +31,8 @@ pub(super) async fn check(hub: &Hub) -> Outcome {
     let mut holders = Vec::new();
     for HubComponent { name, lock } in HubComponent::ALL {
         match api.get_opt(lock).await {
+            // Its controllers need not run.
+            Ok(None) if !HubComponent::BY_DEFAULT.iter().any(|component| component.name == name) => {}
             Ok(lease) => holders.push((name, lease.map_or(Holder::None, |lease| holder(&lease, now)))),
             Err(error) => return Outcome::of_error(&hub.server, &format!("read lease {lock}"), &error),
         }
