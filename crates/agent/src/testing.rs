@@ -28,6 +28,7 @@ pub(crate) struct Mock {
     listed: Arc<HashMap<&'static str, Value>>,
     answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
     asked: Arc<Mutex<Vec<String>>>,
+    queries: Arc<Mutex<Vec<String>>>,
     /// What was sent with each request; null where nothing was.
     bodies: Arc<Mutex<Vec<Value>>>,
 }
@@ -80,6 +81,7 @@ impl Mock {
 
     async fn answer(&self, request: Request<Body>) -> Response<Body> {
         self.asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        self.queries.lock().unwrap().push(request.uri().query().unwrap_or_default().trim_matches('&').to_owned());
         let body = request.into_body().collect_bytes().await.unwrap();
         self.bodies.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
         let (code, body) = self.answers.lock().unwrap().pop_front().expect("a request too many");
@@ -88,6 +90,11 @@ impl Mock {
 
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// The query of each request.
+    pub(crate) fn queries(&self) -> Vec<String> {
+        self.queries.lock().unwrap().clone()
     }
 
     pub(crate) fn bodies(&self) -> Vec<Value> {

@@ -17,7 +17,7 @@
 //! | `executor` | whether the executor of a work has the rights to what the work does |
 //! | `safety` | keeps what such records list, if the hub lost works and nobody deleted them |
 //! | `drift` | notices when somebody changes what was applied |
-//! | `update` | the Update strategy: what to write for which kind |
+//! | `update`, `ignore_fields` | the strategies Update (what to write for which kind) and ServerSideApply (what not to) |
 //! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
@@ -32,6 +32,7 @@ mod finalizer;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod identifier;
+mod ignore_fields;
 mod manifest;
 mod mapper;
 // Its parts are used as they are built.

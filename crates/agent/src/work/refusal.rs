@@ -2,9 +2,7 @@
 //!
 //! Such a work is not applied at all: a ReadOnly manifest that is treated as Update would empty its object.
 
-use ocm_api::work::v1::{
-    DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec, PropagationPolicy, UpdateStrategyType,
-};
+use ocm_api::work::v1::{DeleteOption, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec, PropagationPolicy};
 
 /// The fields of a spec that ask for what is not built, with their values where that helps.
 pub(super) fn unsupported(spec: &ManifestWorkSpec) -> Vec<String> {
@@ -27,10 +25,6 @@ pub(super) fn unsupported_delete_option(option: &DeleteOption) -> Option<String>
 
 fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
     let mut fields = Vec::new();
-    let strategy = config.update_strategy.as_ref().map(|strategy| &strategy.type_);
-    if strategy == Some(&UpdateStrategyType::ServerSideApply) {
-        fields.push("updateStrategy.type (ServerSideApply)".to_owned());
-    }
     if !config.feedback_rules.is_empty() {
         fields.push("feedbackRules".to_owned());
     }
@@ -85,11 +79,6 @@ mod tests {
             refused(json!({"deleteOption": {"propagationPolicy": "FromTheFuture"}})),
             ["spec.deleteOption.propagationPolicy (FromTheFuture)"]
         );
-        let strategy = json!({"type": "ServerSideApply"});
-        assert_eq!(
-            refused(json!({"manifestConfigs": [{"resourceIdentifier": id, "updateStrategy": strategy}]})),
-            ["spec.manifestConfigs[0].updateStrategy.type (ServerSideApply)"]
-        );
         assert_eq!(
             refused(json!({"manifestConfigs": [
                 {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Watch"},
@@ -110,8 +99,7 @@ mod tests {
         for policy in ["Foreground", "Orphan", "SelectivelyOrphan"] {
             assert_eq!(reason(&spec(json!({"deleteOption": {"propagationPolicy": policy}}))), None);
         }
-        let poll =
-            json!({"resourceIdentifier": id, "feedbackScrapeType": "Poll", "updateStrategy": {"type": "Update"}});
+        let poll = json!({"resourceIdentifier": id, "feedbackScrapeType": "Poll", "updateStrategy": {"type": "ServerSideApply"}});
         assert_eq!(reason(&spec(json!({"manifestConfigs": [poll]}))), None);
     }
 

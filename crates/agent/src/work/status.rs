@@ -38,6 +38,7 @@ pub(super) enum ApplyResult {
     Applied,
     /// It failed, with what its owner needs to know.
     Failed {
+        reason: &'static str,
         cause: String,
         retry: Retry,
     },
@@ -136,11 +137,11 @@ fn previous<'a>(stored: &'a [ManifestCondition], meta: &ManifestResourceMeta) ->
 }
 
 fn manifest_applied(applied: &ApplyResult) -> Option<NewCondition> {
-    let (type_, reason) = (manifest::APPLIED, reasons::manifest::APPLY_FAILED);
+    let type_ = manifest::APPLIED;
     match applied {
         ApplyResult::NotTried => None,
         ApplyResult::Applied => Some(NewCondition::is_true(type_, reasons::manifest::APPLIED, "Applied")),
-        ApplyResult::Failed { cause, .. } => Some(NewCondition::is_false(type_, reason, cause.clone())),
+        ApplyResult::Failed { reason, cause, .. } => Some(NewCondition::is_false(type_, reason, cause.clone())),
     }
 }
 

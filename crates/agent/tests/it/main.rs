@@ -19,5 +19,6 @@ mod works;
 mod works_drift;
 mod works_lost;
 mod works_orphan;
+mod works_server_side;
 mod works_strategies;
 mod works_world;

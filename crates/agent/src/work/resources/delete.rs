@@ -65,6 +65,7 @@ impl Resources {
     /// Deletes an object that an AppliedManifestWork lists, if it still belongs to it alone.
     pub(in crate::work) async fn delete(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Deletion {
         self.objects.remove(&identifier::of_recorded(recorded));
+        self.applied_fields.remove(&identifier::of_recorded(recorded));
         if !identifier::is_addressable(recorded) {
             return Deletion::Failed(not_addressable(recorded));
         }

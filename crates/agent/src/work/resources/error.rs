@@ -1,8 +1,10 @@
 //! Why objects cannot be applied, and what to tell the owner of the work.
 
 use kube::core::Status;
+use ocm_api::reasons;
 use ocm_runtime::{Class, Classified, Error, error::chain};
 
+use super::apply::FieldConflict;
 use crate::work::{
     executor::ExecutorError, manifest::ManifestError, retry::Retry, strategy::StrategyError, update::UpdateError,
 };
@@ -16,6 +18,8 @@ pub(in crate::work) enum ApplyError {
     Strategy(#[from] StrategyError),
     #[error(transparent)]
     Update(#[from] UpdateError),
+    #[error(transparent)]
+    FieldConflict(#[from] FieldConflict),
     #[error("the managed cluster does not know {kind} of {api_version}: install its CRD, then this is retried")]
     UnknownKind { kind: String, api_version: String },
     #[error("{0} lives in a namespace: set metadata.namespace in the manifest")]
@@ -31,6 +35,7 @@ impl Classified for ApplyError {
         match self {
             // Only an edit of the work helps.
             Self::Manifest(_) | Self::Strategy(_) | Self::Update(_) | Self::NoNamespace(_) => Class::Invalid,
+            Self::FieldConflict(_) => Class::Refused,
             Self::UnknownKind { .. } => Class::Transient,
             Self::Executor(error) => error.class(),
             Self::Request(error) => error.class(),
@@ -45,6 +50,14 @@ impl ApplyError {
             // Rights are granted at any moment, and no event says so.
             Self::Executor(ExecutorError::Denied(_)) => Retry::InAMinute,
             _ => Retry::after(self.class()),
+        }
+    }
+
+    /// The reason of the object's condition `Applied`.
+    pub(in crate::work) fn reason(&self) -> &'static str {
+        match self {
+            Self::Strategy(StrategyError::IgnoreFields { .. }) => reasons::manifest::SSA_IGNORE_FIELD_ERROR,
+            _ => reasons::manifest::APPLY_FAILED,
         }
     }
 

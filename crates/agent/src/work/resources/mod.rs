@@ -12,6 +12,7 @@ use kube::{
 use ocm_api::work::v1::{AppliedManifestResourceMeta, ManifestResourceMeta};
 use ocm_runtime::{Error, ResultExt as _};
 
+use self::apply::AppliedFields;
 pub(super) use self::{
     apply::Application,
     delete::Deletion,
@@ -30,6 +31,7 @@ pub(super) struct Resources {
     client: Client,
     mapper: RestMapper,
     objects: AppliedObjects,
+    applied_fields: AppliedFields,
 }
 
 impl std::fmt::Debug for Resources {
@@ -46,7 +48,8 @@ impl Resources {
 
     /// With what is known of objects that were applied.
     pub(super) fn remembering(client: Client, objects: AppliedObjects) -> Self {
-        Self { mapper: RestMapper::new(client.clone()), client, objects }
+        let applied_fields = AppliedFields::default();
+        Self { mapper: RestMapper::new(client.clone()), client, objects, applied_fields }
     }
 
     /// What is known of objects that were applied.

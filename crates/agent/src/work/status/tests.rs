@@ -19,7 +19,11 @@ fn meta(ordinal: i32, name: &str) -> ManifestResourceMeta {
 fn outcome(ordinal: i32, name: &str, applied: Result<(), &str>, object: ObjectState) -> Outcome {
     let applied = match applied {
         Ok(()) => ApplyResult::Applied,
-        Err(cause) => ApplyResult::Failed { cause: cause.to_owned(), retry: Retry::BackOff },
+        Err(cause) => ApplyResult::Failed {
+            reason: reasons::manifest::APPLY_FAILED,
+            cause: cause.to_owned(),
+            retry: Retry::BackOff,
+        },
     };
     Outcome { meta: meta(ordinal, name), applied, object }
 }

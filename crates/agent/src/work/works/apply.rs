@@ -267,7 +267,7 @@ impl ObjectPass<'_> {
 }
 
 fn failed(error: &ApplyError) -> ApplyResult {
-    ApplyResult::Failed { cause: error.explain(), retry: error.retry() }
+    ApplyResult::Failed { reason: error.reason(), cause: error.explain(), retry: error.retry() }
 }
 
 fn outcome(manifest: &ResolvedManifest, applied: ApplyResult, object: ObjectState) -> Outcome {

@@ -3,6 +3,7 @@
 mod create_only;
 mod owners;
 mod read_only;
+mod server_side;
 #[cfg(test)]
 mod testing;
 mod update;
@@ -18,6 +19,8 @@ use ocm_api::work::v1::ResourceIdentifier;
 use ocm_runtime::{Class, Classified as _, Error, ResultExt as _};
 use serde_json::Value;
 
+pub(super) use self::server_side::AppliedFields;
+pub(in crate::work) use self::server_side::FieldConflict;
 use super::{ApplyError, Resources};
 use crate::work::{
     manifest::DesiredObject, mapper::RestMapping, options::ManifestOptions, ownership::Ownership, strategy::Strategy,
@@ -52,6 +55,7 @@ impl Resources {
             return Err(ApplyError::NoNamespace(application.object.to_string()));
         }
         let (task, mut is_new) = (Task::new(self, application), application.is_new);
+        task.forget_other_strategies(&strategy);
         let mut wait = CONFLICT_WAIT;
         for _ in 1..CONFLICT_TRIES {
             match task.apply(&strategy, is_new).await {
@@ -86,7 +90,18 @@ impl<'a> Task<'a> {
         match strategy {
             Strategy::Update => self.update(is_new).await.map(Some),
             Strategy::CreateOnly => self.create_only(is_new).await.map(Some),
+            Strategy::ServerSideApply(settings) => self.server_side_apply(settings).await.map(Some),
             Strategy::ReadOnly => self.read_only().await,
+        }
+    }
+
+    /// How the object was left by another strategy does not matter any more.
+    fn forget_other_strategies(&self, strategy: &Strategy) {
+        if !matches!(strategy, Strategy::Update) {
+            self.resources.objects.remove(&self.id);
+        }
+        if !matches!(strategy, Strategy::ServerSideApply(_)) {
+            self.resources.applied_fields.remove(&self.id);
         }
     }
 

@@ -1,0 +1,136 @@
+//! Strategy ServerSideApply: the API server merges the manifest into the object, by the field managers of its fields.
+//!
+//! Nothing is sent while the manifest and the fields that it owns are as they were left: each other writer that changes such a
+//! field takes it over, so the entry of our field manager in the object tells. With `ignoreFields` a hash of the manifest, in
+//! an annotation of the object, tells instead; see [`crate::work::ignore_fields`]. Owner references are no part of what is
+//! applied, since other works have theirs.
+
+mod applied;
+mod conflict;
+
+use kube::{
+    api::{Patch, PatchParams},
+    core::{DynamicObject, ObjectMeta},
+};
+use ocm_api::annotations::CONFIG_SPEC_HASH;
+use ocm_runtime::ResultExt as _;
+use serde_json::{Value, json};
+
+pub(in crate::work::resources) use self::applied::AppliedFields;
+pub(in crate::work) use self::conflict::FieldConflict;
+use super::{Task, only_metadata};
+use crate::work::{
+    ignore_fields::{self, IgnoreFieldsError},
+    resources::ApplyError,
+    strategy::{ServerSideApply, StrategyError},
+};
+
+impl Task<'_> {
+    pub(super) async fn server_side_apply(&self, settings: &ServerSideApply) -> Result<DynamicObject, ApplyError> {
+        let manifest = self.configuration();
+        let metadata = match settings.ignored.is_empty() {
+            true => self.apply_all(settings, &manifest).await?,
+            false => self.apply_unless_ignored(settings, manifest).await?,
+        };
+        self.own(metadata).await.map(only_metadata)
+    }
+
+    async fn apply_all(&self, settings: &ServerSideApply, manifest: &Value) -> Result<ObjectMeta, ApplyError> {
+        let (fields, manager) = (&self.resources.applied_fields, settings.field_manager.as_str());
+        if fields.contains(&self.id)
+            && let Some(existing) = self.metadata().await?
+            && fields.is_current(&self.id, manifest, manager, &existing)
+        {
+            return Ok(existing);
+        }
+        let applied = self.send(settings, manifest).await?;
+        fields.insert(&self.id, manifest, manager, &applied);
+        Ok(applied)
+    }
+
+    /// What is ignored once the object exists is part of its creation only.
+    async fn apply_unless_ignored(
+        &self,
+        settings: &ServerSideApply,
+        manifest: Value,
+    ) -> Result<ObjectMeta, ApplyError> {
+        let pruned = pruned(settings, manifest.clone()).await?;
+        let hash = ignore_fields::spec_hash(&pruned);
+        let Some(existing) = self.metadata().await? else {
+            return self.send(settings, &annotated(manifest, &hash)).await;
+        };
+        if existing.annotations.as_ref().and_then(|annotations| annotations.get(CONFIG_SPEC_HASH)) == Some(&hash) {
+            return Ok(existing);
+        }
+        let mut pruned = annotated(pruned, &hash);
+        // An object that is deleted at this moment must not be created without the ignored fields.
+        pruned["metadata"]["uid"] = json!(existing.uid);
+        self.send(settings, &pruned).await
+    }
+
+    async fn send(&self, settings: &ServerSideApply, configuration: &Value) -> Result<ObjectMeta, ApplyError> {
+        let params = PatchParams {
+            force: settings.force,
+            field_manager: Some(settings.field_manager.clone()),
+            ..PatchParams::default()
+        };
+        let applied = self.api.patch_metadata(&self.object.name, &params, &Patch::Apply(configuration)).await;
+        let applied = applied.while_trying_to("apply", || self.object.to_string());
+        let applied = applied.map_err(|error| conflict::explained(error, settings))?;
+        self.expect_new_kinds();
+        Ok(applied.metadata)
+    }
+
+    /// The manifest as it is applied.
+    fn configuration(&self) -> Value {
+        // Serializing a JSON value does not fail.
+        let mut configuration = serde_json::to_value(&self.object.object).unwrap_or_default();
+        if self.id.namespace.is_empty()
+            && let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("namespace");
+        }
+        remove_empty_times(&mut configuration);
+        configuration
+    }
+}
+
+/// Go writes this field, which only the server may set, into every manifest.
+fn remove_empty_times(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(remove_empty_times),
+        Value::Object(map) => {
+            if let Some(Value::Object(metadata)) = map.get_mut("metadata")
+                && metadata.get("creationTimestamp").is_some_and(Value::is_null)
+            {
+                metadata.remove("creationTimestamp");
+            }
+            map.values_mut().for_each(remove_empty_times);
+        }
+        _ => {}
+    }
+}
+
+/// Expressions are evaluated in a thread of their own: they may take a while.
+async fn pruned(settings: &ServerSideApply, manifest: Value) -> Result<Value, ApplyError> {
+    let ignored = settings.ignored.clone();
+    let pruned = tokio::task::spawn_blocking(move || ignore_fields::pruned(&manifest, &ignored)).await;
+    let pruned = pruned.unwrap_or(Err((0, IgnoreFieldsError::Interrupted)));
+    let failed = |(index, error)| StrategyError::IgnoreFields {
+        path: format!("{}.serverSideApply.ignoreFields[{index}]", settings.path),
+        error,
+    };
+    Ok(pruned.map_err(failed)?)
+}
+
+fn annotated(mut configuration: Value, hash: &str) -> Value {
+    let annotations = &mut configuration["metadata"]["annotations"];
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    annotations[CONFIG_SPEC_HASH] = json!(hash);
+    configuration
+}
+
+#[cfg(test)]
+mod tests;
