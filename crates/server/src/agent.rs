@@ -131,6 +131,11 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "COUNT", default_value_t = limits::IMPLICIT_DELETION_MINIMUM)]
     min_implicit_deletions: usize,
 
+    /// Keep copies of the works in Secrets of the agent's namespace on the managed cluster, and repair from them if the agent is
+    /// restarted while the hub is away
+    #[arg(long)]
+    keep_works_offline: bool,
+
     /// How many works are processed at the same time, at least 1
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     workload_agent_workers: u16,
@@ -252,6 +257,7 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.hold_limit =
         HoldLimit { max_share: args.max_implicit_deletion_share, at_least: args.min_implicit_deletions };
+    config.work.offline.keeps_copies = args.keep_works_offline;
     config.work.workers = args.workload_agent_workers.into();
     config.validate()?;
     log_unused(args, &config);

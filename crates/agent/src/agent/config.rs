@@ -13,7 +13,7 @@ use ocm_runtime::{
 };
 
 use super::{hubs::Hubs, names::Names};
-use crate::work;
+use crate::work::{self, OfflineSettings};
 
 /// Feature gates of the agent whose features are implemented.
 const BUILT_GATES: &[&str] = &[
@@ -117,7 +117,16 @@ impl AgentConfig {
         let named = work::Settings::new(&names.cluster, hub_server, &names.agent);
         let former_agent_id = self.agent_id.is_empty().then(|| named.hub_hash.clone());
         let work::Settings { cluster, hub_hash, agent_id, .. } = named;
-        work::Settings { cluster, hub_hash, agent_id, former_agent_id, host: self.host.clone(), ..self.work.clone() }
+        let offline = OfflineSettings { namespace: self.namespace.clone(), ..self.work.offline.clone() };
+        work::Settings {
+            cluster,
+            hub_hash,
+            agent_id,
+            former_agent_id,
+            offline,
+            host: self.host.clone(),
+            ..self.work.clone()
+        }
     }
 
     /// Where the agent's own credentials for the hub are kept.

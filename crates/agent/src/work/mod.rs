@@ -15,6 +15,7 @@
 //! | `availability` | polls whether what was applied still exists |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `executor` | whether the executor of a work has the rights to what the work does |
+//! | `offline` | applies copies of works after a restart, while the hub is away |
 //! | `safety` | keeps what such records list, if the hub lost works and nobody deleted them |
 //! | `drift` | notices when somebody changes what was applied |
 //! | `update`, `ignore_fields` | the strategies Update (what to write for which kind) and ServerSideApply (what not to) |
@@ -35,6 +36,7 @@ mod identifier;
 mod ignore_fields;
 mod manifest;
 mod mapper;
+mod offline;
 // Its parts are used as they are built.
 #[allow(dead_code)]
 mod options;
@@ -65,7 +67,7 @@ use ocm_runtime::{
     informer::WatchFilter,
 };
 
-pub use self::{drift::DEFAULT_DRIFT_WATCH_LIMIT, safety::HoldLimit};
+pub use self::{drift::DEFAULT_DRIFT_WATCH_LIMIT, offline::OfflineSettings, safety::HoldLimit};
 use self::{
     drift::{AppliedObjects, Damping},
     executor::Executors,
@@ -95,6 +97,8 @@ pub struct Settings {
     pub eviction_grace: Duration,
     /// When so many works are missing that nothing is deleted until somebody confirms.
     pub hold_limit: HoldLimit,
+    /// Whether and where copies of works are kept, for a restart while the hub is away.
+    pub offline: OfflineSettings,
     /// The host name, part of the reporting instance of events.
     pub host: String,
     /// The shortest time between two polls of the objects of a work.
@@ -121,6 +125,7 @@ impl Settings {
             former_agent_id: None,
             eviction_grace: limits::EVICTION_GRACE,
             hold_limit: HoldLimit::default(),
+            offline: OfflineSettings::default(),
             host: String::new(),
             status_sync: limits::WORK_STATUS_SYNC,
             reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
@@ -173,7 +178,6 @@ struct Shared {
 pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: Settings) -> Result<(), ClientError> {
     let client = managed.client(components::WORK_FIELD_MANAGER)?;
     let informers = Informers::new(client.clone(), context.clone());
-    let workers = settings.workers;
     let damping = Damping { longest: settings.reapply.start };
     let objects = AppliedObjects::new(context.clock().clone(), damping);
     let settings = Arc::new(settings);
@@ -189,15 +193,22 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
         hub: hub.clone(),
         settings,
     };
-    let clock = context.clock().clone();
-    let recorder = EventRecorder::new(hub.client().clone(), clock, components::KLUSTERLET_AGENT, &shared.settings.host);
+    let managed = informers.clone();
+    let run = move |context: &Context, shared: Shared| run_controllers(context, &managed, shared);
+    offline::start(context, &informers, shared, run);
+    Ok(())
+}
+
+fn run_controllers(context: &Context, managed: &Informers, shared: Shared) {
+    let (workers, clock) = (shared.settings.workers, context.clock().clone());
+    let hub = shared.hub.client().clone();
+    let recorder = EventRecorder::new(hub, clock, components::KLUSTERLET_AGENT, &shared.settings.host);
     context.run(works::Works::new(shared.clone()), workers);
-    drift::start(context, &informers, &shared);
+    drift::start(context, managed, &shared);
     context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(HeldEvictions::new(context, shared.clone(), recorder), 1);
     context.run(eviction::Eviction::new(shared), 1);
-    Ok(())
 }
 
 #[cfg(test)]

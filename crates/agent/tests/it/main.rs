@@ -18,6 +18,7 @@ mod work_only;
 mod works;
 mod works_drift;
 mod works_lost;
+mod works_offline;
 mod works_orphan;
 mod works_server_side;
 mod works_strategies;

@@ -25,11 +25,16 @@ impl Running {
 
     /// How often a controller has reconciled successfully.
     pub(crate) fn reconciles(&self, controller: &str) -> u64 {
-        let of = format!("controller=\"{controller}\",result=\"success\"}} ");
-        let metrics = self.context.metrics().encode();
-        let line = metrics.lines().find(|line| line.contains("reconciles_total") && line.contains(&of));
-        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+        reconciles(&self.context, controller)
     }
+}
+
+/// How often a controller of the context has reconciled successfully.
+pub(crate) fn reconciles(context: &Context, controller: &str) -> u64 {
+    let of = format!("controller=\"{controller}\",result=\"success\"}} ");
+    let metrics = context.metrics().encode();
+    let line = metrics.lines().find(|line| line.contains("reconciles_total") && line.contains(&of));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Waits until a controller of an agent has reconciled so many more times.

@@ -100,18 +100,14 @@ async fn restart(world: &mut WorkWorld, records: u64) -> Result<()> {
     world.stop().await;
     world.start().await?;
     eventually("the agent has decided on every record", || async {
-        let metrics = world.context.metrics().encode();
-        let of = "controller=\"applied-manifestwork-eviction\",result=\"success\"} ";
-        let line = metrics.lines().find(|line| line.contains("reconciles_total") && line.contains(of));
-        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()) >= Some(records)
+        world.reconciles("applied-manifestwork-eviction") >= records
     })
     .await
 }
 
 async fn three_are_counted(world: &WorkWorld) -> Result<()> {
     let line = "ocm_deletions_held{kind=\"appliedmanifestworks\"} 3";
-    eventually("the metric says that three are held", || async { world.context.metrics().encode().contains(line) })
-        .await
+    eventually("the metric says that three are held", || async { world.metrics().contains(line) }).await
 }
 
 fn token(message: &str) -> Result<&str> {

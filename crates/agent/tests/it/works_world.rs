@@ -21,7 +21,7 @@ use ocm_testing::{ControlPlane, Seen, eventually, fault::FaultyServer, fixture, 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::registration_world::install_crds;
+use crate::{registration_world::install_crds, running::reconciles};
 
 /// What the agent may do on the managed cluster: everything to its records, and everything but to delete secrets.
 const RULES: [[&str; 3]; 5] = [
@@ -37,7 +37,7 @@ const RULES: [[&str; 3]; 5] = [
     ],
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
     ["executors", "impersonate", "serviceaccounts"],
-    ["secrets", "get,create,update,patch", "secrets"],
+    ["secrets", "get,list,watch,create,update,patch", "secrets"],
 ];
 
 /// One cluster of the hub, and the namespace of the same name on the managed cluster.
@@ -106,6 +106,16 @@ impl WorkWorld {
 
     pub(crate) async fn stop(&self) {
         self.context.stop().await;
+    }
+
+    /// How often a controller of the agent has reconciled successfully.
+    pub(crate) fn reconciles(&self, controller: &str) -> u64 {
+        reconciles(&self.context, controller)
+    }
+
+    /// The metrics of the agent.
+    pub(crate) fn metrics(&self) -> String {
+        self.context.metrics().encode()
     }
 
     pub(crate) fn works(&self) -> Api<ManifestWork> {

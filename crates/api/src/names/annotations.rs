@@ -92,6 +92,11 @@ pub const EVICTION_HELD_HUB_RESTORED: &str = "hub-restored";
 /// message of the condition [`WORK_EVICTION_HELD`](crate::conditions::cluster::WORK_EVICTION_HELD). Ours alone.
 pub const CONFIRM_EVICTION: &str = "work.open-cluster-management.io/confirm-eviction";
 
+/// On a Secret with the copy of a work: the digest that binds its content to its record. Ours alone.
+pub const OFFLINE_COPY_DIGEST: &str = "work.open-cluster-management.io/offline-copy-digest";
+/// On a Secret with the copy of a work: the name of its AppliedManifestWork. Ours alone.
+pub const OFFLINE_COPY_OF: &str = "work.open-cluster-management.io/offline-copy-of";
+
 /// On a work that travels as CloudEvents: type of its data.
 pub const CLOUD_EVENTS_DATA_TYPE: &str = "cloudevents.open-cluster-management.io/datatype";
 /// On a work of a CloudEvents source: the generation to send.

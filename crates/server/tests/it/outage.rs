@@ -1,11 +1,13 @@
 //! The hub's API server is down for a while, or comes back with older data.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use ocm_api::{cluster::v1::ManagedCluster, conditions};
+use ocm_api::{cluster::v1::ManagedCluster, conditions, labels};
 use ocm_testing::{
     Part, Seen, eventually,
     fault::{Fault, FaultyServer, Injection},
@@ -41,6 +43,44 @@ async fn everything_catches_up_when_the_hubs_api_was_down() -> anyhow::Result<()
         world.cluster_condition("newcomer", conditions::cluster::HUB_ACCEPTED)
     })
     .await?;
+    agent.stop().await?;
+    hub.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_restarted_while_the_hubs_api_is_down_repairs_from_its_copies() -> anyhow::Result<()> {
+    let (world, hub) = World::alone().await?;
+    let mut agent = world.join().await?;
+    agent.stop().await?;
+    agent.configure = |config| {
+        config.work.offline.keeps_copies = true;
+        config.work.offline.patience = Duration::ZERO;
+    };
+    agent.start().await?;
+    let (cluster, work) = (agent.cluster.clone(), unique("work"));
+    world.create_work(&cluster, &work, json!([config_map(&work, json!({"a": "1"}))])).await?;
+    world.work_is_available(&cluster, &work).await?;
+    let copies: Api<Secret> = Api::namespaced(world.managed.clone(), &agent.namespace);
+    let labelled = ListParams::default().labels(labels::OFFLINE_COPY);
+    eventually("there is a copy", || async { anyhow::Ok(!copies.list(&labelled).await?.items.is_empty()) }).await?;
+
+    agent.stop().await?;
+    world.hub_plane.stop(Part::ApiServer)?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(world.managed.clone(), "default");
+    config_maps.delete(&work, &DeleteParams::default()).await?;
+    agent.start().await?;
+    let names = [work.clone()];
+    eventually("the object is back", || async {
+        anyhow::Ok(world.config_map_values(&names).await? == [Some("1".to_owned())])
+    })
+    .await?;
+
+    world.hub_plane.start_part(Part::ApiServer)?;
+    world.hub_plane.wait_ready().await?;
+    world.works(&cluster).delete(&work, &DeleteParams::default()).await?;
+    world.work_is_gone(&cluster, &work).await?;
+    eventually("the copy is gone", || async { anyhow::Ok(copies.list(&labelled).await?.items.is_empty()) }).await?;
     agent.stop().await?;
     hub.stop().await;
     Ok(())

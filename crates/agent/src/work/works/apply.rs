@@ -164,22 +164,44 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     let work = observed.work.as_ref();
     let added = write::add_finalizer(&controller.works(), work, finalizers::MANIFEST_WORK).await?;
     let work = added.unwrap_or_else(|| work.clone());
-    let applied_work = match ensure_record(controller, observed, plan.applied_work).await {
+    let ApplyPlan { applied_work: desired, order, recorded } = plan;
+    let applied_work = match ensure_record(controller, observed, desired).await {
         Ok(applied_work) => applied_work,
         Err(error) => return denied(controller, error, status::refused).map(Report::from),
     };
-    let resources = &controller.shared.resources;
-    let known = plan.recorded.iter().map(identifier::of_recorded).collect();
-    let executor = controller.shared.executors.of(&work);
-    let objects = ObjectPass { resources, executor, applied_work: &applied_work, former: &observed.former, known };
-    let mut outcomes = Vec::with_capacity(observed.manifests.len());
-    for manifest in plan.order.iter().filter_map(|index| observed.manifests.get(*index)) {
-        outcomes.push(objects.apply(manifest).await);
-    }
+    let mut outcomes = apply_objects(controller, observed, &applied_work, &order, &recorded).await;
     outcomes.sort_by_key(|outcome| outcome.meta.ordinal);
-    let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, plan.recorded, &outcomes).await;
+    let resources = &controller.shared.resources;
+    let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, recorded, &outcomes).await;
     let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::sooner);
     Ok(Report::Pass(Box::new(Pass { work, applied_work, outcomes, resources: kept, undeleted, retry })))
+}
+
+/// Applies the objects of a work that the hub cannot be asked about. Nothing is deleted, recorded or reported.
+pub(super) async fn repair(controller: &Works, observed: &Observed, plan: &ApplyPlan) -> Vec<Outcome> {
+    match &observed.applied_work {
+        Some(applied_work) => apply_objects(controller, observed, applied_work, &plan.order, &plan.recorded).await,
+        None => Vec::new(),
+    }
+}
+
+/// Applies the objects of a work in the planned order.
+async fn apply_objects(
+    controller: &Works,
+    observed: &Observed,
+    applied_work: &AppliedManifestWork,
+    order: &[usize],
+    recorded: &[AppliedManifestResourceMeta],
+) -> Vec<Outcome> {
+    let resources = &controller.shared.resources;
+    let known = recorded.iter().map(identifier::of_recorded).collect();
+    let executor = controller.shared.executors.of(&observed.work);
+    let objects = ObjectPass { resources, executor, applied_work, former: &observed.former, known };
+    let mut outcomes = Vec::with_capacity(observed.manifests.len());
+    for manifest in order.iter().filter_map(|index| observed.manifests.get(*index)) {
+        outcomes.push(objects.apply(manifest).await);
+    }
+    outcomes
 }
 
 /// Reports that the managed cluster denies writing the record. Other errors are the driver's to retry.

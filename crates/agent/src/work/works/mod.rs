@@ -10,7 +10,7 @@ mod plan;
 mod report;
 mod resolve;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -26,7 +26,7 @@ use ocm_runtime::{
 };
 
 pub(super) use self::{apply::Report, observe::Observed, plan::Plan};
-use super::{Settings, Shared, ownership};
+use super::{Settings, Shared, ownership, status::Outcome};
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
@@ -47,6 +47,17 @@ impl Works {
         let settings = shared.settings.clone();
         let former = shared.applied_works.view(move |record| former_record(record, &settings));
         Self { shared, former }
+    }
+
+    /// Looks up what belongs to a copy of a work, which the hub cannot be asked about.
+    pub(super) async fn observe_copy(&self, work: ManifestWork) -> Result<Option<Observed>, Error> {
+        let name = work.name_any();
+        observe::observe_work(self, &name, Arc::new(work)).await
+    }
+
+    /// Applies the objects of such a copy, and nothing else.
+    pub(super) async fn repair(&self, observed: &Observed, plan: &plan::ApplyPlan) -> Vec<Outcome> {
+        apply::repair(self, observed, plan).await
     }
 
     /// The references to former records of a work.

@@ -32,12 +32,18 @@ pub(in crate::work) struct Observed {
     pub settings: Arc<Settings>,
 }
 
-/// Looks up a work. `None` if it is gone or complete: a complete work is frozen, whatever happens to its spec.
+/// Looks up a work of the hub. `None` if it is gone or complete: a complete work is frozen, whatever happens to its spec.
 pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Observed>> {
     let shared = &controller.shared;
-    let Some(work) = shared.works.get(&ObjectKey::new(&shared.settings.cluster, name)) else {
-        return Ok(None);
-    };
+    match shared.works.get(&ObjectKey::new(&shared.settings.cluster, name)) {
+        Some(work) => observe_work(controller, name, work).await,
+        None => Ok(None),
+    }
+}
+
+/// Looks up what belongs to a work. `None` if it is complete.
+pub(super) async fn observe_work(controller: &Works, name: &str, work: Arc<ManifestWork>) -> Result<Option<Observed>> {
+    let shared = &controller.shared;
     let deleting = write::is_deleting(work.as_ref());
     let status = work.status.as_ref();
     let complete = status.is_some_and(|status| is_true(&status.conditions, conditions::work::COMPLETE));
