@@ -112,6 +112,15 @@ impl ReplicaSetWorld {
         .await
     }
 
+    /// Creates a work as the hub does, for a set of [`Self::create`].
+    pub(crate) async fn create_work(&self, cluster: &str, set: &str, placement: &str, value: &str) -> Result<()> {
+        let label = format!("{}.{set}", self.fleet.namespace);
+        let metadata = json!({"generateName": set, "labels": {"team": "red", SET: label, PLACEMENT: placement}});
+        let work = serde_json::from_value(json!({"metadata": metadata, "spec": template(value)}))?;
+        self.works_on(cluster).create(&PostParams::default(), &work).await?;
+        Ok(())
+    }
+
     /// Reports on a work as its agent does, with these conditions of its current generation.
     pub(crate) async fn report(&self, work: &ManifestWork, told: &[(&'static str, &'static str)]) -> Result<()> {
         let api = self.works_on(&work.namespace().unwrap_or_default());
