@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: make bench [ARGS='--only works|memory|quiet|idle|fleet|join|storm|hub|addons|placements|replicasets --works \
+const USAGE: &str = "usage: make bench [ARGS='--only works|drift|memory|quiet|idle|fleet|join|storm|hub|addons|placements|replicasets --works \
                      1000 --clusters 1000 --seconds 300']";
 
 /// The parts, in the order in which they run, and whether they run unless one is chosen.
-const PARTS: [(&str, bool); 11] = [
+const PARTS: [(&str, bool); 12] = [
     ("works", true),
+    ("drift", true),
     // They take as long as they are told to.
     ("memory", false),
     ("quiet", false),
@@ -85,7 +86,10 @@ mod tests {
 
     #[test]
     fn everything_but_waiting_is_measured_unless_told_otherwise() {
-        assert_eq!(parts(""), ["works", "idle", "fleet", "join", "storm", "addons", "placements", "replicasets"]);
+        assert_eq!(
+            parts(""),
+            ["works", "drift", "idle", "fleet", "join", "storm", "addons", "placements", "replicasets"]
+        );
         assert_eq!(parts("--only fleet --clusters 100"), ["fleet"]);
         let args = read("--only hub --clusters 5000 --seconds 60").unwrap();
         assert_eq!((args.clusters, args.window), (5000, Duration::from_secs(60)));

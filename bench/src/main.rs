@@ -50,6 +50,7 @@ async fn measure(args: Args) -> Result<()> {
         match part {
             "works" => works::measure(args.work_count).await?,
             "memory" => works::memory::measure(args.work_count, args.window).await?,
+            "drift" => works::drift::measure(args.work_count).await?,
             "quiet" => works::quiet::measure(args.work_count, args.window).await?,
             "idle" => fleet::measure_idle().await?,
             "fleet" => fleet::measure(args.clusters).await?,

@@ -1,6 +1,7 @@
 //! ManifestWorks of one cluster: created, updated and deleted; many small ones, and one with many objects.
 
 mod big;
+pub(crate) mod drift;
 mod floor;
 mod load;
 pub(crate) mod memory;

@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use ocm_agent::{AgentConfig, AgentError, Components, agent, work::HoldLimit};
+use ocm_agent::{
+    AgentConfig, AgentError, Components, agent,
+    work::{DEFAULT_DRIFT_WATCH_LIMIT, HoldLimit},
+};
 use ocm_api::{
     addon::v1alpha1::KubeClientDriver,
     feature_gates, leases, limits, namespaces,
@@ -140,6 +143,11 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     workload_agent_workers: u16,
 
+    /// How many watches of applied objects there are at most, by which changes by others are repaired at once; 0: no watches,
+    /// and such changes are repaired every four to six minutes
+    #[arg(long, value_name = "COUNT", default_value_t = DEFAULT_DRIFT_WATCH_LIMIT)]
+    drift_watch_limit: usize,
+
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -259,6 +267,7 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
         HoldLimit { max_share: args.max_implicit_deletion_share, at_least: args.min_implicit_deletions };
     config.work.offline.keeps_copies = args.keep_works_offline;
     config.work.workers = args.workload_agent_workers.into();
+    config.work.drift_watch_limit = args.drift_watch_limit;
     config.validate()?;
     log_unused(args, &config);
     Ok(config)

@@ -204,7 +204,7 @@ fn run_controllers(context: &Context, managed: &Informers, shared: Shared) {
     let hub = shared.hub.client().clone();
     let recorder = EventRecorder::new(hub, clock, components::KLUSTERLET_AGENT, &shared.settings.host);
     context.run(works::Works::new(shared.clone()), workers);
-    drift::start(context, managed, &shared);
+    drift::start(context, managed, &shared, recorder.clone());
     context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
     context.run(HeldEvictions::new(context, shared.clone(), recorder), 1);

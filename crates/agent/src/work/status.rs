@@ -36,6 +36,8 @@ pub(super) enum ApplyResult {
     /// It was not tried: the condition stays as it is.
     NotTried,
     Applied,
+    /// It was applied, and somebody keeps changing it: what its owner needs to know.
+    Contested(String),
     /// It failed, with what its owner needs to know.
     Failed {
         reason: &'static str,
@@ -72,7 +74,7 @@ impl Outcome {
     pub(super) fn retry(&self) -> Option<Retry> {
         match self.applied {
             ApplyResult::Failed { retry, .. } => Some(retry),
-            ApplyResult::NotTried | ApplyResult::Applied => None,
+            ApplyResult::NotTried | ApplyResult::Applied | ApplyResult::Contested(_) => None,
         }
     }
 
@@ -141,6 +143,7 @@ fn manifest_applied(applied: &ApplyResult) -> Option<NewCondition> {
     match applied {
         ApplyResult::NotTried => None,
         ApplyResult::Applied => Some(NewCondition::is_true(type_, reasons::manifest::APPLIED, "Applied")),
+        ApplyResult::Contested(who) => Some(NewCondition::is_true(type_, reasons::manifest::APPLIED, who.clone())),
         ApplyResult::Failed { reason, cause, .. } => Some(NewCondition::is_false(type_, reason, cause.clone())),
     }
 }

@@ -9,12 +9,14 @@ use anyhow::Result;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret},
+    events::v1::Event,
 };
 use kube::{
     Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use ocm_agent::work::Settings;
+use ocm_runtime::conditions::find;
 use ocm_testing::{
     AuditLog, Seen, eventually,
     fault::{Asked, Fault, FaultyServer, Injection},
@@ -238,6 +240,15 @@ fn updates(world: &WorkWorld) -> Result<usize> {
     Ok(writes.iter().filter(is_update).count())
 }
 
+/// The notes of the events about a work.
+async fn events(world: &WorkWorld, work: &str) -> Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(world.hub.clone(), &world.cluster);
+    let events = events.list(&ListParams::default()).await?.items.into_iter();
+    let of_work =
+        events.filter(|event| event.regarding.as_ref().is_some_and(|object| object.name.as_deref() == Some(work)));
+    Ok(of_work.filter_map(|event| event.note).collect())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fight_about_a_field_costs_few_writes_and_an_edit_of_the_work_does_not_wait() -> Result<()> {
     let (world, name) = world_with_works().await?;
@@ -249,6 +260,26 @@ async fn a_fight_about_a_field_costs_few_writes_and_an_edit_of_the_work_does_not
     // The watch brings the last edit before this.
     scale(&world, &name, 5).await?;
     deployment_is_repaired(&world, &name).await?;
+    let contested = eventually("the condition of the object says who keeps changing it", || async {
+        let status = world.works().get(&name).await?.status.unwrap_or_default();
+        let entry = status.resource_status.manifests.into_iter().find(|entry| entry.resource_meta.kind == "ConfigMap");
+        let applied = entry.and_then(|entry| find(&entry.conditions, "Applied").cloned());
+        anyhow::Ok(applied.filter(|applied| applied.message.contains("keep changing")))
+    })
+    .await?;
+    assert_eq!((contested.status.as_str(), contested.reason.as_str()), ("True", "AppliedManifestComplete"));
+    assert!(contested.message.contains(".data.key (by somebody)"), "{}", contested.message);
+    let reasons = eventually("there is an event for the first repair and one for the fight", || async {
+        let notes = events(&world, &name).await?;
+        anyhow::Ok(if notes.iter().any(|note| note.contains("keep changing")) {
+            Seen::Settled(notes)
+        } else {
+            Seen::NotYet(format!("{notes:?}"))
+        })
+    })
+    .await?;
+    let of_map = |note: &&String| note.contains("configmaps") && note.contains(".data.key (by somebody)");
+    assert_eq!(reasons.iter().filter(of_map).count(), 2, "{reasons:?}");
     assert_eq!(updates(&world)?, 5, "the sixth repair waits, also when the work is applied for another reason");
     let mut edited = config_map(&world, &name);
     edited["data"] = json!({"key": "ours", "more": "data"});

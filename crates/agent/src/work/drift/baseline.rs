@@ -61,6 +61,10 @@ impl Baseline {
         self.manifest == manifest
     }
 
+    pub(super) fn is_same_manifest(&self, other: &Self) -> bool {
+        self.manifest == other.manifest
+    }
+
     /// Whether the object, which was read, is as it was left: the same version, or another one with the same body, whose
     /// metadata meet the demands.
     pub(super) fn is_kept_by(&self, object: &DynamicObject) -> bool {

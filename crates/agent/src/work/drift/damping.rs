@@ -56,6 +56,11 @@ impl History {
         self.times >= AT_ONCE && self.is_recent(now, damping)
     }
 
+    /// Whether the last repair was the first one after a quiet time.
+    pub(super) fn is_first(&self) -> bool {
+        self.times <= 1
+    }
+
     fn is_recent(&self, now: Timestamp, damping: Damping) -> bool {
         self.since_last(now).is_some_and(|since| since < QUIET.max(damping.longest.saturating_mul(2)))
     }

@@ -14,14 +14,18 @@
 //! | --- | --- |
 //! | `facts`, `seen`, `baseline` | the state of an object in a few hashes, and whether it has drifted. Pure |
 //! | `damping` | how long an object waits that others keep changing. Pure |
+//! | `fields` | which fields others have changed, and who they are. Pure |
 //! | `scope` | which watches are worth their cost. Pure |
 //! | `objects` | the objects of all works |
 //! | `watches`, `watch` | the watches, and one of them |
+//! | `report` | events about repairs |
 
 mod baseline;
 mod damping;
 mod facts;
+mod fields;
 mod objects;
+mod report;
 mod scope;
 mod seen;
 mod watch;
@@ -30,7 +34,8 @@ mod watches;
 use std::ops::ControlFlow;
 
 use ocm_api::work::v1::{AppliedManifestResourceMeta, AppliedManifestWork};
-use ocm_runtime::{Change, Context, Informers};
+use ocm_runtime::{Change, Context, Informers, events::EventRecorder};
+use tokio::sync::mpsc;
 
 use self::watches::Watches;
 pub(super) use self::{
@@ -44,9 +49,12 @@ use super::Shared;
 /// How many watches of applied objects an agent has at most.
 pub const DEFAULT_DRIFT_WATCH_LIMIT: usize = 50;
 
-/// Starts to follow records and, unless that is switched off, to watch what they list.
-pub(super) fn start(context: &Context, informers: &Informers, shared: &Shared) {
+/// Starts to follow records, to report repairs and, unless that is switched off, to watch what they list.
+pub(super) fn start(context: &Context, informers: &Informers, shared: &Shared, recorder: EventRecorder) {
     follow_records(context, shared);
+    let (sender, repairs) = mpsc::channel(report::WAITING);
+    shared.resources.objects().report(sender);
+    context.spawn(report::report(repairs, shared.works.clone(), shared.settings.cluster.clone(), recorder));
     let limit = shared.settings.drift_watch_limit;
     if limit > 0 {
         context.spawn(Watches::new(context, informers, shared.resources.objects().clone(), limit).run());

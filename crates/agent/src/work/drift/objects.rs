@@ -5,6 +5,8 @@
 //! object that has drifted are put into their queue. An object whose watch is complete and has brought nothing that counts
 //! needs no request to know that it is as it was left.
 
+mod tracked;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -15,12 +17,15 @@ use jiff::Timestamp;
 use kube::core::{DynamicObject, ObjectMeta};
 use ocm_api::work::v1::{AppliedManifestResourceMeta, ResourceIdentifier};
 use ocm_runtime::{Clock, Queue};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tracing::debug;
 
+pub(in crate::work) use self::tracked::Assessment;
+use self::tracked::Tracked;
 use super::{
     baseline::{Baseline, Verdict},
-    damping::{Damping, History},
+    damping::Damping,
+    report::{self, Repair},
     scope::{Kind, Scope, Usage},
     seen::{Seen, is_older},
 };
@@ -34,6 +39,7 @@ pub(super) type Epoch = u64;
 pub(in crate::work) struct AppliedObjects {
     state: Arc<Mutex<State>>,
     works: Arc<OnceLock<Queue<String>>>,
+    repairs: Arc<OnceLock<mpsc::Sender<Repair>>>,
     changed: Arc<Notify>,
     clock: Clock,
 }
@@ -47,27 +53,6 @@ struct State {
     live: HashMap<Epoch, Scope>,
     last_epoch: Epoch,
     damping: Damping,
-}
-
-#[derive(Debug, Default)]
-struct Tracked {
-    works: Vec<Arc<str>>,
-    baseline: Option<Baseline>,
-    seen: Option<(Epoch, Seen)>,
-    history: History,
-    /// Whether what was read since the last write is in the history.
-    is_counted: bool,
-}
-
-/// What to do about an object that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::work) enum Assessment {
-    /// It is as it was left.
-    Keep,
-    /// It differs, and was written so often lately that it is left alone for a while.
-    Hold,
-    /// It is to be compared with its manifest, and written if it differs.
-    Write,
 }
 
 impl AppliedObjects {
@@ -84,6 +69,11 @@ impl AppliedObjects {
     /// Waits until other objects, or objects of other kinds, are to be watched.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// Has repairs sent to where they are reported.
+    pub(super) fn report(&self, repairs: mpsc::Sender<Repair>) {
+        let _ = self.repairs.set(repairs);
     }
 
     /// Has the watches chosen again.
@@ -125,7 +115,7 @@ impl AppliedObjects {
     pub(in crate::work) fn assess(
         &self,
         id: &ResourceIdentifier,
-        manifest: [u8; 32],
+        manifest: (&DynamicObject, [u8; 32]),
         object: &DynamicObject,
     ) -> Assessment {
         let now = self.clock.now();
@@ -145,9 +135,11 @@ impl AppliedObjects {
     /// Records how an object was left.
     pub(in crate::work) fn insert(&self, id: &ResourceIdentifier, baseline: Baseline) {
         let now = self.clock.now();
+        let mut repair = None;
         let is_new = self.change(|state, alarms| {
             let tracked = state.objects.entry(id.clone()).or_default();
             tracked.count_write(now, state.damping);
+            repair = tracked.repair(id, &baseline, now, state.damping);
             let is_new = tracked.baseline.replace(baseline).is_none();
             match is_new {
                 true => state.check(id, alarms),
@@ -158,6 +150,24 @@ impl AppliedObjects {
         if is_new {
             self.choose_again();
         }
+        if let (Some(repairs), Some(repair)) = (self.repairs.get(), repair) {
+            // More at a time than are reported are of no use to anybody.
+            let _ = repairs.try_send(repair);
+        }
+    }
+
+    /// Who keeps changing an object, if somebody does.
+    pub(in crate::work) fn contest(&self, id: &ResourceIdentifier) -> Option<String> {
+        let state = self.lock();
+        let tracked = state.objects.get(id)?;
+        let is_contested = tracked.history.is_contested(self.clock.now(), state.damping);
+        tracked.contest.as_ref().filter(|_| is_contested).map(|contest| report::contested(contest))
+    }
+
+    /// The metadata of an object that is known to be as it was left, whatever its manifest.
+    pub(in crate::work) fn known(&self, id: &ResourceIdentifier) -> Option<ObjectMeta> {
+        let state = self.lock();
+        Some(state.in_sync(id)?.baseline.as_ref()?.metadata(&id.name, &id.namespace))
     }
 
     /// Forgets how an object was left: it is about to be deleted.
@@ -327,48 +337,6 @@ impl State {
         let (epoch, _) = tracked.seen.as_ref()?;
         let is_in_sync = self.live.contains_key(epoch) && tracked.verdict() == Some(Verdict::InSync);
         is_in_sync.then_some(tracked)
-    }
-}
-
-impl Tracked {
-    /// `None` where the object was not applied, or was not seen.
-    fn verdict(&self) -> Option<Verdict> {
-        let (_, seen) = self.seen.as_ref()?;
-        Some(self.baseline.as_ref()?.compare(seen))
-    }
-
-    fn has_drifted(&self) -> bool {
-        matches!(self.verdict(), Some(Verdict::Drifted(_)))
-    }
-
-    fn assess(&mut self, manifest: [u8; 32], object: &DynamicObject, now: Timestamp, damping: Damping) -> Assessment {
-        let has_drifted = self.has_drifted();
-        let Some(baseline) = self.baseline.as_mut().filter(|baseline| baseline.is_of(manifest)) else {
-            return Assessment::Write;
-        };
-        let is_kept = baseline.is_kept_by(object);
-        if is_kept {
-            baseline.refresh(&object.metadata);
-        } else if !self.history.hold(now, damping).is_zero() {
-            return Assessment::Hold;
-        }
-        if has_drifted {
-            self.history.count(now, damping);
-        }
-        self.is_counted = !is_kept;
-        if is_kept { Assessment::Keep } else { Assessment::Write }
-    }
-
-    /// What was deleted is written without being assessed, and so is an object of which only the metadata count.
-    fn count_write(&mut self, now: Timestamp, damping: Damping) {
-        if self.has_drifted() && !self.is_counted {
-            self.history.count(now, damping);
-        }
-        self.is_counted = false;
-    }
-
-    fn can_drift(&self) -> bool {
-        self.baseline.is_some() && !self.works.is_empty()
     }
 }
 

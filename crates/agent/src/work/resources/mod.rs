@@ -69,8 +69,11 @@ impl Resources {
         mapping.ok_or_else(unknown)
     }
 
-    /// Reads the metadata of an object; `None` if it does not exist.
+    /// Reads the metadata of an object, unless a watch says that it is as it was left; `None` if it does not exist.
     pub(super) async fn metadata(&self, meta: &ManifestResourceMeta) -> Result<Option<ObjectMeta>, Error> {
+        if let Some(known) = self.objects.known(&identifier::of_manifest(meta)) {
+            return Ok(Some(known));
+        }
         let recorded = identifier::recorded(meta, None);
         let found = self.metadata_of(&recorded).await?;
         if found.is_none() {

@@ -261,10 +261,15 @@ impl ObjectPass<'_> {
 
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
         match self.write(manifest, target).await {
-            Ok(Some(object)) => outcome(manifest, ApplyResult::Applied, ObjectState::Exists(Box::new(object))),
+            Ok(Some(object)) => outcome(manifest, self.applied(manifest), ObjectState::Exists(Box::new(object))),
             Ok(None) => outcome(manifest, ApplyResult::Applied, ObjectState::NotFound),
             Err(error) => outcome(manifest, failed(&error), self.state(manifest, &error).await),
         }
+    }
+
+    fn applied(&self, manifest: &ResolvedManifest) -> ApplyResult {
+        let contest = self.resources.objects().contest(&manifest.identifier());
+        contest.map_or(ApplyResult::Applied, ApplyResult::Contested)
     }
 
     /// Whatever the strategy is, the executor must be allowed to write the object.

@@ -56,6 +56,10 @@ impl World {
         self.objects.insert(&id("a"), Baseline::new(MANIFEST, compared(), &object(version, "ours")));
     }
 
+    fn assess(&self, manifest: [u8; 32], found: &DynamicObject) -> Assessment {
+        self.objects.assess(&id("a"), (&object(0, "ours"), manifest), found)
+    }
+
     fn record(&self, names: &[&str]) {
         self.objects.recorded("w", &[], &names.iter().map(|name| recorded(name)).collect::<Vec<_>>());
     }
@@ -110,7 +114,7 @@ async fn a_change_by_others_puts_the_works_of_the_object_into_the_queue() {
     world.saw(epoch, &object(11, "theirs"));
     assert!(!world.is_covered());
     assert_eq!(world.queued().await, ["w"]);
-    assert_eq!(world.objects.assess(&id("a"), MANIFEST, &object(11, "theirs")), Assessment::Write);
+    assert_eq!(world.assess(MANIFEST, &object(11, "theirs")), Assessment::Write);
     world.write(12);
     assert!(world.is_covered(), "the object was tracked when it was written");
     world.saw(epoch, &object(11, "theirs"));
@@ -150,7 +154,7 @@ async fn an_object_that_a_list_lacks_is_requested() {
     world.objects.listed(epoch, &world.scope);
     assert!(!world.is_covered());
     assert_eq!(world.queued().await, ["w"]);
-    assert_eq!(world.objects.assess(&id("a"), MANIFEST, &object(10, "ours")), Assessment::Keep);
+    assert_eq!(world.assess(MANIFEST, &object(10, "ours")), Assessment::Keep);
     assert!(world.is_covered(), "it was created while the list was made");
 }
 
@@ -161,7 +165,7 @@ async fn a_list_of_another_history_of_the_server_counts_whatever_its_versions() 
     world.objects.lost(former);
     world.list(&object(5, "theirs"));
     assert!(!world.is_covered(), "nothing is known but that it is another version");
-    assert_eq!(world.objects.assess(&id("a"), MANIFEST, &object(5, "theirs")), Assessment::Write);
+    assert_eq!(world.assess(MANIFEST, &object(5, "theirs")), Assessment::Write);
     world.write(6);
     assert!(world.is_covered());
 }
@@ -197,7 +201,7 @@ async fn an_object_that_others_keep_changing_is_left_alone_for_a_while() {
     let mut repairs = 0;
     loop {
         world.saw(epoch, &object(version + 1, "theirs"));
-        if world.objects.assess(&id("a"), MANIFEST, &object(version + 1, "theirs")) == Assessment::Hold {
+        if world.assess(MANIFEST, &object(version + 1, "theirs")) == Assessment::Hold {
             break;
         }
         world.write(version + 2);
@@ -207,9 +211,11 @@ async fn an_object_that_others_keep_changing_is_left_alone_for_a_while() {
     world.queued().await;
     let after = |seconds| Timestamp::from_second(seconds).unwrap();
     world.clock.set(after(10));
-    assert_eq!(world.objects.assess(&id("a"), MANIFEST, &object(version + 1, "theirs")), Assessment::Write);
-    assert_eq!(world.objects.assess(&id("a"), MANIFEST, &object(version + 1, "theirs")), Assessment::Hold);
-    let new_manifest = world.objects.assess(&id("a"), [2; 32], &object(version + 1, "theirs"));
+    assert_eq!(world.assess(MANIFEST, &object(version + 1, "theirs")), Assessment::Write);
+    assert_eq!(world.assess(MANIFEST, &object(version + 1, "theirs")), Assessment::Write, "the write has failed");
+    world.write(version + 2);
+    assert_eq!(world.assess(MANIFEST, &object(version + 3, "theirs")), Assessment::Hold);
+    let new_manifest = world.assess([2; 32], &object(version + 1, "theirs"));
     assert_eq!(new_manifest, Assessment::Write, "an edit of the work does not wait");
 }
 
@@ -229,4 +235,40 @@ fn what_is_kept_of_an_object_is_small() {
         (0..5).map(|n| (format!("label-{n}"), json!("value"))).collect::<serde_json::Map<_, _>>().into();
     let seen = Seen::of(&serde_json::from_value(json!({"labels": labels})).unwrap());
     assert_eq!(seen.facts, seen.clone().deleted().facts);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_repaired_is_reported_first_and_when_it_begins_to_be_delayed() {
+    let world = World::applied();
+    let (sender, mut repairs) = mpsc::channel(100);
+    world.objects.report(sender);
+    let epoch = world.list(&object(10, "ours"));
+    assert_eq!(world.assess(MANIFEST, &object(11, "ours")), Assessment::Keep);
+    for version in [12, 14, 16, 18, 20] {
+        assert_eq!(world.objects.contest(&id("a")), None);
+        world.saw(epoch, &object(version, "theirs"));
+        assert_eq!(world.assess(MANIFEST, &object(version, "theirs")), Assessment::Write);
+        world.write(version + 1);
+    }
+    let mut reported = Vec::new();
+    while let Ok(repair) = repairs.try_recv() {
+        assert_eq!(repair.cause.as_deref(), Some(".data.a (by theirs)"));
+        reported.push((repair.is_news, repair.is_contested));
+    }
+    assert_eq!(reported, [(true, false), (false, false), (false, false), (false, false), (true, true)]);
+    assert!(world.objects.contest(&id("a")).unwrap().contains(".data.a (by theirs)"));
+    world.clock.set(Timestamp::from_second(3600).unwrap());
+    assert_eq!(world.objects.contest(&id("a")), None, "they have stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_only_looked_different_or_whose_manifest_changed_is_no_repair() {
+    let world = World::applied();
+    let (sender, mut repairs) = mpsc::channel(100);
+    world.objects.report(sender);
+    assert_eq!(world.assess(MANIFEST, &object(11, "theirs")), Assessment::Write);
+    world.write(11);
+    assert_eq!(world.assess([2; 32], &object(12, "theirs")), Assessment::Write);
+    world.objects.insert(&id("a"), Baseline::new([2; 32], compared(), &object(13, "new")));
+    assert!(repairs.try_recv().is_err());
 }

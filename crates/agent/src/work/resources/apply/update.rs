@@ -30,7 +30,7 @@ impl Task<'_> {
         let Some(existing) = existing.while_trying_to("get", || self.object.to_string())? else {
             return self.create_again(&update::to_create(self.object, self.ownership)?).await;
         };
-        if self.resources.objects.assess(&self.id, self.hash(), &existing) != Assessment::Write {
+        if self.resources.objects.assess(&self.id, (&self.object.object, self.hash()), &existing) != Assessment::Write {
             return Ok(existing);
         }
         match update::to_update(&existing, self.object, self.ownership)? {
