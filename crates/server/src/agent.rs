@@ -121,6 +121,14 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = flags::duration)]
     status_sync_interval: Duration,
 
+    /// With the feature gate RawFeedbackJsonString: the most bytes of a feedback value that is an object or a list
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    max_json_raw_length: u32,
+
+    /// How many watches there are at most for works that ask for feedback on each change; others are polled
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    max_feedback_watch: u32,
+
     /// How long applied objects are kept after their ManifestWork was removed from the hub by force; 876000h or more: forever
     #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = flags::duration)]
     appliedmanifestwork_eviction_grace_period: Duration,
@@ -262,6 +270,8 @@ fn config(args: &AgentArgs) -> anyhow::Result<AgentConfig> {
     config.addon_driver = addon_driver(&args.addon_kubeclient_registration_auth);
     config.addon_token_seconds = args.addon_token_expiration_seconds;
     config.work.status_sync = args.status_sync_interval;
+    config.work.feedback.max_json_raw = usize::try_from(args.max_json_raw_length).unwrap_or(usize::MAX);
+    config.work.max_feedback_watch = usize::try_from(args.max_feedback_watch).unwrap_or(usize::MAX);
     config.work.eviction_grace = args.appliedmanifestwork_eviction_grace_period;
     config.work.hold_limit =
         HoldLimit { max_share: args.max_implicit_deletion_share, at_least: args.min_implicit_deletions };

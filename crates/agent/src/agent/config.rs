@@ -21,6 +21,7 @@ const BUILT_GATES: &[&str] = &[
     feature_gates::CLUSTER_PROPERTY,
     feature_gates::ADDON_MANAGEMENT,
     feature_gates::MULTIPLE_HUBS,
+    feature_gates::RAW_FEEDBACK_JSON_STRING,
 ];
 
 /// Which halves of the agent run.
@@ -116,6 +117,8 @@ impl AgentConfig {
     pub(crate) fn work_settings(&self, names: &Names, hub_server: &str) -> work::Settings {
         let named = work::Settings::new(&names.cluster, hub_server, &names.agent);
         let former_agent_id = self.agent_id.is_empty().then(|| named.hub_hash.clone());
+        let json_raw = self.feature_gates.enabled(feature_gates::RAW_FEEDBACK_JSON_STRING);
+        let feedback = work::FeedbackSettings { json_raw, ..self.work.feedback };
         let work::Settings { cluster, hub_hash, agent_id, .. } = named;
         let offline = OfflineSettings { namespace: self.namespace.clone(), ..self.work.offline.clone() };
         work::Settings {
@@ -124,6 +127,7 @@ impl AgentConfig {
             agent_id,
             former_agent_id,
             offline,
+            feedback,
             host: self.host.clone(),
             ..self.work.clone()
         }

@@ -12,7 +12,9 @@
 //! | --- | --- |
 //! | `works` | the life of a ManifestWork: refuse, apply, report, delete |
 //! | `finalizer` | deletes the objects of a record that is being deleted |
-//! | `availability` | polls whether what was applied still exists |
+//! | `availability` | polls what was applied: whether it exists, and what is reported of it |
+//! | `evaluation`, `feedback` | what the rules of a work yield for an object |
+//! | `watches` | watches of metadata, for works whose feedback follows each change |
 //! | `eviction` | deletes records without a ManifestWork, after a grace period |
 //! | `executor` | whether the executor of a work has the rights to what the work does |
 //! | `offline` | applies copies of works after a restart, while the hub is away |
@@ -27,8 +29,10 @@ mod availability;
 #[allow(dead_code, unused_imports)]
 mod conditions;
 mod drift;
+mod evaluation;
 mod eviction;
 mod executor;
+mod feedback;
 mod finalizer;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -37,8 +41,6 @@ mod ignore_fields;
 mod manifest;
 mod mapper;
 mod offline;
-// Its parts are used as they are built.
-#[allow(dead_code)]
 mod options;
 mod ownership;
 mod refusal;
@@ -51,6 +53,7 @@ mod stuck;
 #[cfg(test)]
 mod testing;
 mod update;
+mod watches;
 mod works;
 
 use std::{ops::Range, sync::Arc, time::Duration};
@@ -67,13 +70,16 @@ use ocm_runtime::{
     informer::WatchFilter,
 };
 
-pub use self::{drift::DEFAULT_DRIFT_WATCH_LIMIT, offline::OfflineSettings, safety::HoldLimit};
+pub use self::{
+    drift::DEFAULT_DRIFT_WATCH_LIMIT, feedback::FeedbackSettings, offline::OfflineSettings, safety::HoldLimit,
+};
 use self::{
     drift::{AppliedObjects, Damping},
     executor::Executors,
     resources::Resources,
     safety::{Guard, HeldEvictions},
     stuck::StuckDeletions,
+    watches::ObjectWatches,
 };
 
 /// How many works are reconciled at a time by default. OCM's 10 do not keep an API server busy: with 32 a thousand works
@@ -81,6 +87,9 @@ use self::{
 pub const DEFAULT_WORKERS: usize = 32;
 /// The most works that are polled, and records that are deleted, at a time: these are in the background.
 const BACKGROUND_WORKERS: usize = 8;
+
+/// How many watches for feedback there are at most by default.
+pub const MAX_FEEDBACK_WATCH: usize = 50;
 
 /// The settings of the work half.
 #[derive(Clone, Debug)]
@@ -109,6 +118,10 @@ pub struct Settings {
     pub workers: usize,
     /// How many watches of applied objects there are at most; with 0, drift is repaired by the regular pass alone.
     pub drift_watch_limit: usize,
+    /// Which feedback values are reported.
+    pub feedback: FeedbackSettings,
+    /// How many watches there are at most for feedback; the other objects are polled.
+    pub max_feedback_watch: usize,
 }
 
 impl Settings {
@@ -131,6 +144,8 @@ impl Settings {
             reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
             workers: DEFAULT_WORKERS,
             drift_watch_limit: DEFAULT_DRIFT_WATCH_LIMIT,
+            feedback: FeedbackSettings::default(),
+            max_feedback_watch: MAX_FEEDBACK_WATCH,
         }
     }
 
@@ -206,7 +221,9 @@ fn run_controllers(context: &Context, managed: &Informers, shared: Shared) {
     context.run(works::Works::new(shared.clone()), workers);
     drift::start(context, managed, &shared, recorder.clone());
     context.run(finalizer::Finalizer::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
-    context.run(availability::Availability::new(shared.clone()), workers.min(BACKGROUND_WORKERS));
+    let watches = ObjectWatches::new(context, shared.resources.client().clone(), shared.settings.max_feedback_watch);
+    let availability = availability::Availability::new(shared.clone(), watches);
+    context.run(availability, workers.min(BACKGROUND_WORKERS));
     context.run(HeldEvictions::new(context, shared.clone(), recorder), 1);
     context.run(eviction::Eviction::new(shared), 1);
 }

@@ -13,6 +13,8 @@ pub(super) struct ManifestOptions {
     pub strategy_at: Option<usize>,
     /// Which values of it are reported.
     pub feedback_rules: Vec<FeedbackRule>,
+    /// Which entry of `spec.manifestConfigs` these rules are from, for messages.
+    pub feedback_at: usize,
     /// Which conditions are computed from it.
     pub condition_rules: Vec<ConditionRule>,
     /// How the object is followed for both.
@@ -23,20 +25,29 @@ impl ManifestOptions {
     /// Of the entries that select the object, the first that has a setting decides on it. How the object is followed is
     /// decided by the last entry, as in OCM.
     pub(super) fn of(configs: &[ManifestConfigOption], id: &ResourceIdentifier) -> Self {
-        let selecting = || configs.iter().filter(|config| selects(&config.resource_identifier, id));
-        let strategy = configs
-            .iter()
-            .position(|config| config.update_strategy.is_some() && selects(&config.resource_identifier, id));
-        let feedback = selecting().map(|config| &config.feedback_rules).find(|rules| !rules.is_empty());
-        let conditions = selecting().map(|config| &config.condition_rules).find(|rules| !rules.is_empty());
-        let scrape_type = selecting().next_back().and_then(|config| config.feedback_scrape_type.clone());
+        let selecting = || configs.iter().enumerate().filter(|(_, config)| selects(&config.resource_identifier, id));
+        let strategy = selecting().find(|(_, config)| config.update_strategy.is_some());
+        let feedback = selecting().find(|(_, config)| !config.feedback_rules.is_empty());
+        let conditions = selecting().find(|(_, config)| !config.condition_rules.is_empty());
+        let scrape_type = selecting().next_back().and_then(|(_, config)| config.feedback_scrape_type.clone());
         Self {
-            strategy: strategy.and_then(|at| configs.get(at)?.update_strategy.clone()).unwrap_or_default(),
-            strategy_at: strategy,
-            feedback_rules: feedback.cloned().unwrap_or_default(),
-            condition_rules: conditions.cloned().unwrap_or_default(),
+            strategy: strategy.and_then(|(_, config)| config.update_strategy.clone()).unwrap_or_default(),
+            strategy_at: strategy.map(|(at, _)| at),
+            feedback_rules: feedback.map(|(_, config)| config.feedback_rules.clone()).unwrap_or_default(),
+            feedback_at: feedback.map(|(at, _)| at).unwrap_or_default(),
+            condition_rules: conditions.map(|(_, config)| config.condition_rules.clone()).unwrap_or_default(),
             scrape_type: scrape_type.unwrap_or_default(),
         }
+    }
+
+    /// Whether anything is computed from the object, so that all of it has to be read.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.feedback_rules.is_empty() || !self.condition_rules.is_empty()
+    }
+
+    /// Whether the object is watched, so that what is computed from it follows each change.
+    pub(super) fn is_watched(&self) -> bool {
+        self.has_rules() && self.scrape_type == FeedbackScrapeType::Watch
     }
 }
 

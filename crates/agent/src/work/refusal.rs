@@ -25,12 +25,8 @@ pub(super) fn unsupported_delete_option(option: &DeleteOption) -> Option<String>
 
 fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
     let mut fields = Vec::new();
-    if !config.feedback_rules.is_empty() {
-        fields.push("feedbackRules".to_owned());
-    }
-    match &config.feedback_scrape_type {
-        None | Some(FeedbackScrapeType::Poll) => {}
-        Some(other) => fields.push(format!("feedbackScrapeType ({other})")),
+    if let Some(FeedbackScrapeType::Other(other)) = &config.feedback_scrape_type {
+        fields.push(format!("feedbackScrapeType ({other})"));
     }
     if !config.condition_rules.is_empty() {
         fields.push("conditionRules".to_owned());
@@ -81,14 +77,10 @@ mod tests {
         );
         assert_eq!(
             refused(json!({"manifestConfigs": [
-                {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Watch"},
+                {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Guess"},
                 {"resourceIdentifier": id, "conditionRules": [{"type": "WellKnownConditions", "condition": "Complete"}]}
             ]})),
-            [
-                "spec.manifestConfigs[0].feedbackRules",
-                "spec.manifestConfigs[0].feedbackScrapeType (Watch)",
-                "spec.manifestConfigs[1].conditionRules"
-            ]
+            ["spec.manifestConfigs[0].feedbackScrapeType (Guess)", "spec.manifestConfigs[1].conditionRules"]
         );
     }
 
@@ -99,8 +91,12 @@ mod tests {
         for policy in ["Foreground", "Orphan", "SelectivelyOrphan"] {
             assert_eq!(reason(&spec(json!({"deleteOption": {"propagationPolicy": policy}}))), None);
         }
-        let poll = json!({"resourceIdentifier": id, "feedbackScrapeType": "Poll", "updateStrategy": {"type": "ServerSideApply"}});
-        assert_eq!(reason(&spec(json!({"manifestConfigs": [poll]}))), None);
+        let rules = json!([{"type": "WellKnownStatus"}]);
+        for scrape_type in ["Poll", "Watch"] {
+            let config = json!({"resourceIdentifier": id, "feedbackScrapeType": scrape_type, "feedbackRules": rules,
+                "updateStrategy": {"type": "ServerSideApply"}});
+            assert_eq!(reason(&spec(json!({"manifestConfigs": [config]}))), None);
+        }
     }
 
     #[test]

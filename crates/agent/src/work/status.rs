@@ -14,7 +14,10 @@ use ocm_runtime::{
 };
 use serde_json::Value;
 
-use super::{identifier, resources::explain, retry::Retry};
+use super::{
+    evaluation::Evaluation, feedback::FeedbackSettings, identifier, options::ManifestOptions, resources::explain,
+    retry::Retry,
+};
 
 /// How many failures a message lists.
 const LISTED: usize = 3;
@@ -28,6 +31,8 @@ pub(super) struct Outcome {
     pub applied: ApplyResult,
     /// The object as it is now.
     pub object: ObjectState,
+    /// What the rules of the work yield for it; `None` while it cannot be read.
+    pub evaluation: Option<Evaluation>,
 }
 
 /// What came of applying an object.
@@ -61,8 +66,14 @@ pub(super) enum ObjectState {
 impl ObjectState {
     /// From the metadata of an object.
     pub(super) fn of(read: Result<Option<ObjectMeta>>) -> Self {
+        let object = |metadata| DynamicObject { types: None, metadata, data: Value::Null };
+        Self::of_object(read.map(|found| found.map(object)))
+    }
+
+    /// From an object.
+    pub(super) fn of_object(read: Result<Option<DynamicObject>>) -> Self {
         match read {
-            Ok(Some(metadata)) => Self::Exists(Box::new(DynamicObject { types: None, metadata, data: Value::Null })),
+            Ok(Some(object)) => Self::Exists(Box::new(object)),
             Ok(None) => Self::NotFound,
             Err(error) => Self::Unknown(explain(&error)),
         }
@@ -70,6 +81,24 @@ impl ObjectState {
 }
 
 impl Outcome {
+    /// An outcome with what the rules of the work yield.
+    pub(super) fn new(
+        meta: ManifestResourceMeta,
+        applied: ApplyResult,
+        object: ObjectState,
+        options: &ManifestOptions,
+        settings: FeedbackSettings,
+    ) -> Self {
+        let evaluation = match &object {
+            // Of an object of which only the metadata are known, nothing can be computed.
+            ObjectState::Exists(object) if !options.has_rules() || !object.data.is_null() => {
+                Some(Evaluation::of(object, &meta, options, settings))
+            }
+            _ => None,
+        };
+        Self { meta, applied, object, evaluation }
+    }
+
     /// When to apply it again, where that failed.
     pub(super) fn retry(&self) -> Option<Retry> {
         match self.applied {
@@ -105,12 +134,14 @@ pub(super) fn manifests(
         let mut entry = previous(stored, &outcome.meta).cloned().unwrap_or_default();
         entry.resource_meta = outcome.meta.clone();
         set_conditions(&mut entry.conditions, outcome, generation, now);
+        // Feedback stays as it was while the object cannot be read.
+        outcome.evaluation.iter().for_each(|evaluation| evaluation.store(&mut entry, now));
         entry
     };
     outcomes.iter().map(merge).collect()
 }
 
-/// Sets all conditions of a manifest. Feedback stays as it was while the object cannot be read.
+/// Sets the conditions of a manifest that need no rules.
 fn set_conditions(list: &mut Vec<Condition>, outcome: &Outcome, generation: Option<i64>, now: Timestamp) {
     if let Some(applied) = manifest_applied(&outcome.applied) {
         // A new generation is a new event: the transition time changes even when the status does not.
@@ -118,10 +149,6 @@ fn set_conditions(list: &mut Vec<Condition>, outcome: &Outcome, generation: Opti
         conditions::set(list, applied, generation, now);
     }
     conditions::set(list, manifest_available(&outcome.object), None, now);
-    if let ObjectState::Exists(_) = outcome.object {
-        let reason = reasons::manifest::NO_STATUS_FEEDBACK_SYNCED;
-        conditions::set(list, NewCondition::is_true(manifest::STATUS_FEEDBACK_SYNCED, reason, ""), None, now);
-    }
 }
 
 /// The stored entry of an object: of the same place in the spec, or else the only one that names it.

@@ -17,6 +17,7 @@ mod running;
 mod work_only;
 mod works;
 mod works_drift;
+mod works_feedback;
 mod works_lost;
 mod works_offline;
 mod works_orphan;

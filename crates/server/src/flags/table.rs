@@ -121,7 +121,7 @@ pub(super) static TABLE: &[Flag] = &[
     flag(Agent, "grpc-bootstrap-config", "", Text, GRPC),
     flag(Agent, "grpc-config", "", Text, GRPC),
     // `work agent`.
-    flag(Agent, "max-json-raw-length", "1024", Integer, Gated("RawFeedbackJsonString")),
+    flag(Agent, "max-json-raw-length", "1024", Integer, Works),
     flag(Agent, "status-sync-interval", "10s", Duration, Works),
     flag(Agent, "appliedmanifestwork-eviction-grace-period", "60m", Duration, Works),
     flag(Agent, "workload-source-driver", "kube", Text, not_built("works come through the Kubernetes API; give kube")),
@@ -135,13 +135,7 @@ pub(super) static TABLE: &[Flag] = &[
         Integer,
         OtherDefault("with ten workers, a thousand works take a quarter longer"),
     ),
-    flag(
-        Agent,
-        "max-feedback-watch",
-        "50",
-        Integer,
-        NoEffect("status feedback is not built yet; works that use it are refused"),
-    ),
+    flag(Agent, "max-feedback-watch", "50", Integer, Works),
     // `registration webhook-server`, `work webhook-server` and `addon webhook-server`.
     flag(Webhook, "port", "9443", Integer, Works),
     flag(Webhook, "metrics-port", "8080", Integer, Works),

@@ -87,8 +87,8 @@ fn what_is_not_built_is_refused_before_any_connection() -> Result<()> {
 
 #[test]
 fn gates_that_are_not_built_are_reported_and_those_of_no_command_are_refused() -> Result<()> {
-    let (_, output) = outcome("agent", &["--feature-gates=RawFeedbackJsonString=true".to_owned()], MISSING)?;
-    assert!(output.contains("RawFeedbackJsonString") && output.contains("not built yet"), "{output}");
+    let (_, output) = outcome("agent", &["--feature-gates=V1beta1CSRAPICompatibility=true".to_owned()], MISSING)?;
+    assert!(output.contains("V1beta1CSRAPICompatibility") && output.contains("not built yet"), "{output}");
     let (code, output) = outcome("webhook", &["--feature-gates=Nonsense=true".to_owned()], "--certdir=/no/such")?;
     assert_eq!(code, Some(1));
     assert!(output.contains("unknown feature gate \"Nonsense\""), "{output}");

@@ -23,6 +23,8 @@ use super::{
     identifier,
     manifest::DesiredObject,
     mapper::{RestMapper, RestMapping},
+    options::ManifestOptions,
+    status::ObjectState,
 };
 
 /// The objects of the managed cluster. Cheap to clone.
@@ -69,18 +71,25 @@ impl Resources {
         mapping.ok_or_else(unknown)
     }
 
-    /// Reads the metadata of an object, unless a watch says that it is as it was left; `None` if it does not exist.
-    pub(super) async fn metadata(&self, meta: &ManifestResourceMeta) -> Result<Option<ObjectMeta>, Error> {
-        if let Some(known) = self.objects.known(&identifier::of_manifest(meta)) {
-            return Ok(Some(known));
-        }
+    /// Reads as much of an object as the work asks for: all of it, or its metadata, unless a watch says that it is as it was
+    /// left.
+    pub(super) async fn observe(&self, meta: &ManifestResourceMeta, options: &ManifestOptions) -> ObjectState {
         let recorded = identifier::recorded(meta, None);
-        let found = self.metadata_of(&recorded).await?;
-        if found.is_none() {
+        let object = match (options.has_rules(), self.objects.known(&identifier::of_manifest(meta))) {
+            (true, _) => ObjectState::of_object(self.get(&recorded).await),
+            (false, Some(known)) => ObjectState::of(Ok(Some(known))),
+            (false, None) => ObjectState::of(self.metadata_of(&recorded).await),
+        };
+        if object == ObjectState::NotFound {
             // Its resource may be gone as well, with the CRD.
             self.mapper.invalidate(&GroupVersionKind::gvk(&meta.group, &meta.version, &meta.kind));
         }
-        Ok(found)
+        object
+    }
+
+    async fn get(&self, recorded: &AppliedManifestResourceMeta) -> Result<Option<DynamicObject>, Error> {
+        let found = self.api_of(recorded).get_opt(&recorded.name).await;
+        found.while_trying_to("get", || identifier::describe(recorded))
     }
 
     async fn metadata_of(&self, recorded: &AppliedManifestResourceMeta) -> Result<Option<ObjectMeta>, Error> {

@@ -25,7 +25,7 @@ fn outcome(ordinal: i32, name: &str, applied: Result<(), &str>, object: ObjectSt
             retry: Retry::BackOff,
         },
     };
-    Outcome { meta: meta(ordinal, name), applied, object }
+    Outcome::new(meta(ordinal, name), applied, object, &ManifestOptions::default(), FeedbackSettings::default())
 }
 
 fn exists() -> ObjectState {

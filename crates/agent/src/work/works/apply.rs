@@ -15,7 +15,9 @@ use tracing::{info, warn};
 use super::{
     super::{
         executor::Executor,
+        feedback::FeedbackSettings,
         identifier,
+        options::ManifestOptions,
         ownership::Ownership,
         resources::{Application, ApplyError, Deletion, Resources, explain},
         retry::Retry,
@@ -196,7 +198,8 @@ async fn apply_objects(
     let resources = &controller.shared.resources;
     let known = recorded.iter().map(identifier::of_recorded).collect();
     let executor = controller.shared.executors.of(&observed.work);
-    let objects = ObjectPass { resources, executor, applied_work, former: &observed.former, known };
+    let feedback = observed.settings.feedback;
+    let objects = ObjectPass { resources, executor, applied_work, former: &observed.former, known, feedback };
     let mut outcomes = Vec::with_capacity(observed.manifests.len());
     for manifest in order.iter().filter_map(|index| observed.manifests.get(*index)) {
         outcomes.push(objects.apply(manifest).await);
@@ -249,22 +252,35 @@ struct ObjectPass<'a> {
     former: &'a [OwnerReference],
     /// What the last pass recorded.
     known: HashSet<ResourceIdentifier>,
+    feedback: FeedbackSettings,
 }
 
 impl ObjectPass<'_> {
     async fn apply(&self, manifest: &ResolvedManifest) -> Outcome {
         match &manifest.target {
             Ok(target) => self.apply_to(manifest, target).await,
-            Err(error) => outcome(manifest, failed(error), ObjectState::Unmapped),
+            Err(error) => self.outcome(manifest, failed(error), ObjectState::Unmapped, &ManifestOptions::default()),
         }
     }
 
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
-        match self.write(manifest, target).await {
-            Ok(Some(object)) => outcome(manifest, self.applied(manifest), ObjectState::Exists(Box::new(object))),
-            Ok(None) => outcome(manifest, ApplyResult::Applied, ObjectState::NotFound),
-            Err(error) => outcome(manifest, failed(&error), self.state(manifest, &error).await),
-        }
+        let options = &target.options;
+        let (applied, object) = match self.write(manifest, target).await {
+            Ok(Some(object)) => (self.applied(manifest), ObjectState::Exists(Box::new(object))),
+            Ok(None) => (ApplyResult::Applied, ObjectState::NotFound),
+            Err(error) => (failed(&error), self.state(manifest, options, &error).await),
+        };
+        self.outcome(manifest, applied, object, options)
+    }
+
+    fn outcome(
+        &self,
+        manifest: &ResolvedManifest,
+        applied: ApplyResult,
+        object: ObjectState,
+        options: &ManifestOptions,
+    ) -> Outcome {
+        Outcome::new(manifest.meta.clone(), applied, object, options, self.feedback)
     }
 
     fn applied(&self, manifest: &ResolvedManifest) -> ApplyResult {
@@ -285,20 +301,16 @@ impl ObjectPass<'_> {
     }
 
     /// An object that could not be applied may still exist, as it was.
-    async fn state(&self, manifest: &ResolvedManifest, error: &ApplyError) -> ObjectState {
+    async fn state(&self, manifest: &ResolvedManifest, options: &ManifestOptions, error: &ApplyError) -> ObjectState {
         match error {
             ApplyError::NoNamespace(_) => ObjectState::NotFound,
-            _ => ObjectState::of(self.resources.metadata(&manifest.meta).await),
+            _ => self.resources.observe(&manifest.meta, options).await,
         }
     }
 }
 
 fn failed(error: &ApplyError) -> ApplyResult {
     ApplyResult::Failed { reason: error.reason(), cause: error.explain(), retry: error.retry() }
-}
-
-fn outcome(manifest: &ResolvedManifest, applied: ApplyResult, object: ObjectState) -> Outcome {
-    Outcome { meta: manifest.meta.clone(), applied, object }
 }
 
 /// What came of deleting objects that are no longer in a work.

@@ -121,7 +121,12 @@ mod tests {
         Pass {
             work: serde_json::from_value(json!({"metadata": {"name": "w", "generation": 3}})).unwrap(),
             applied_work: AppliedManifestWork::default(),
-            outcomes: vec![Outcome { meta: Default::default(), applied: ApplyResult::Applied, object }],
+            outcomes: vec![Outcome {
+                meta: Default::default(),
+                applied: ApplyResult::Applied,
+                object,
+                evaluation: None,
+            }],
             resources: names.iter().map(resource).collect(),
             undeleted: undeleted.iter().map(|cause| (*cause).to_owned()).collect(),
             retry: Retry::AtRegularPass,

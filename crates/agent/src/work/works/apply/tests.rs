@@ -226,7 +226,7 @@ fn an_object_of_the_work_is_not_obsolete_under_another_group_or_while_it_cannot_
             namespace: "ns".into(),
             ..ocm_api::work::v1::ManifestResourceMeta::default()
         };
-        Outcome { meta, applied: ApplyResult::NotTried, object }
+        Outcome { meta, applied: ApplyResult::NotTried, object, evaluation: None }
     };
     let existing = [recorded("events.k8s.io", "events", "a", "1")];
     let outcomes = [outcome("a", ObjectState::NotFound), outcome("b", ObjectState::NotFound)];

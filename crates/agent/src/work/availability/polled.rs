@@ -1,0 +1,145 @@
+//! What a poll needs to know about a work.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    num::NonZeroU64,
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use ocm_api::{
+    conditions,
+    work::v1::{ManifestCondition, ManifestConfigOption, ManifestResourceMeta, ManifestWork},
+};
+use ocm_runtime::{
+    conditions::{NewCondition, find},
+    write,
+};
+
+use crate::work::{
+    evaluation, identifier,
+    options::ManifestOptions,
+    status::{self, Outcome},
+};
+
+/// What a poll needs to know about a work. It is kept for all objects of all works, so it is small.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Polled {
+    /// The objects, a list of [`ManifestResourceMeta`] as JSON.
+    pub(super) objects: Box<str>,
+    /// `spec.manifestConfigs` as JSON; empty if nothing is computed from any object.
+    configs: Box<str>,
+    /// Their entries in the status.
+    pub(super) reported: Box<[Reported]>,
+    /// Whether the work's own condition follows from those of its objects.
+    is_aggregated: bool,
+}
+
+/// An object, and what the work asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PolledObject {
+    pub meta: ManifestResourceMeta,
+    pub options: ManifestOptions,
+}
+
+/// What the status says of an object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reported {
+    available: Option<Summary>,
+    /// The hash of values and further conditions.
+    evaluation: u64,
+}
+
+/// A hash of status, reason and message of a condition.
+type Summary = NonZeroU64;
+
+impl Polled {
+    /// What to poll of a work; `None` for one that was not applied. One that is being deleted is still polled.
+    pub(super) fn of(work: &ManifestWork) -> Option<Self> {
+        let status = work.status.as_ref()?;
+        let applied = find(&status.conditions, conditions::work::APPLIED)?;
+        // Until the current generation has been applied, its objects are not known.
+        let is_current = write::is_deleting(work) || applied.observed_generation == work.metadata.generation;
+        let entries = &status.resource_status.manifests;
+        if !is_current || entries.is_empty() {
+            return None;
+        }
+        let objects: Vec<_> = entries.iter().map(|entry| &entry.resource_meta).collect();
+        Some(Self {
+            objects: serde_json::to_string(&objects).ok()?.into_boxed_str(),
+            configs: configs(&work.spec.manifest_configs),
+            reported: entries.iter().map(Reported::of).collect(),
+            is_aggregated: is_aggregated(work, &status.conditions, entries),
+        })
+    }
+
+    /// Whether the status differs from what was observed.
+    pub(super) fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
+        !self.is_aggregated || self.reported.iter().zip(outcomes).any(|(reported, outcome)| reported.differs(outcome))
+    }
+
+    /// Whether anything is computed from an object.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.configs.is_empty()
+    }
+
+    pub(super) fn objects(&self) -> Vec<PolledObject> {
+        // Both were serialized here.
+        let objects: Vec<ManifestResourceMeta> = serde_json::from_str(&self.objects).unwrap_or_default();
+        let configs: Vec<ManifestConfigOption> = serde_json::from_str(&self.configs).unwrap_or_default();
+        let polled = |meta| {
+            let options = ManifestOptions::of(&configs, &identifier::of_manifest(&meta));
+            PolledObject { meta, options }
+        };
+        objects.into_iter().map(polled).collect()
+    }
+
+    pub(super) fn has_the_objects_of(&self, other: &Self) -> bool {
+        self.objects == other.objects && self.configs == other.configs
+    }
+}
+
+/// The entries in their order, without what does not matter to a poll.
+fn configs(configs: &[ManifestConfigOption]) -> Box<str> {
+    let has_rules =
+        |config: &ManifestConfigOption| !config.feedback_rules.is_empty() || !config.condition_rules.is_empty();
+    if !configs.iter().any(has_rules) {
+        return Box::default();
+    }
+    let without_strategy =
+        |config: &ManifestConfigOption| ManifestConfigOption { update_strategy: None, ..config.clone() };
+    let configs: Vec<_> = configs.iter().map(without_strategy).collect();
+    serde_json::to_string(&configs).unwrap_or_default().into_boxed_str()
+}
+
+impl Reported {
+    fn of(entry: &ManifestCondition) -> Self {
+        let available = find(&entry.conditions, conditions::manifest::AVAILABLE);
+        Self { available: available.map(summary), evaluation: evaluation::summary(entry) }
+    }
+
+    fn differs(&self, outcome: &Outcome) -> bool {
+        let available = summary_of_new(&status::manifest_available(&outcome.object));
+        let evaluation = outcome.evaluation.as_ref().map(evaluation::Evaluation::summary);
+        self.available != Some(available) || evaluation.is_some_and(|evaluation| evaluation != self.evaluation)
+    }
+}
+
+fn is_aggregated(work: &ManifestWork, conditions: &[Condition], entries: &[ManifestCondition]) -> bool {
+    let reported = find(conditions, conditions::work::AVAILABLE);
+    let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
+    reported.map(summary) == status::available(entries).as_ref().map(summary_of_new)
+}
+
+fn summary(condition: &Condition) -> Summary {
+    hash([&condition.status, &condition.reason, &condition.message])
+}
+
+fn summary_of_new(condition: &NewCondition) -> Summary {
+    hash([condition.status, condition.reason, &condition.message])
+}
+
+fn hash(texts: [&str; 3]) -> Summary {
+    let mut hasher = DefaultHasher::new();
+    texts.hash(&mut hasher);
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
+}

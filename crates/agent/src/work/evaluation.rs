@@ -1,0 +1,78 @@
+//! What the rules of a work yield for one of its objects: feedback values, and conditions. Pure.
+//!
+//! [`Evaluation::of`] is all that the pass and the poll know of rules, and [`Evaluation::store`] all that the status does.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::{DynamicObject, GroupVersionKind};
+use ocm_api::{
+    conditions::manifest,
+    work::v1::{FeedbackValue, ManifestCondition, ManifestResourceMeta},
+};
+use ocm_runtime::conditions;
+use serde_json::Value;
+
+use super::{
+    feedback::{self, Feedback, FeedbackSettings},
+    options::ManifestOptions,
+};
+
+/// What the rules of a work yield for an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Evaluation {
+    feedback: Feedback,
+}
+
+impl Evaluation {
+    /// Evaluates all rules for an object that was read as a whole. If there are no rules, its metadata are enough.
+    pub(super) fn of(
+        object: &DynamicObject,
+        meta: &ManifestResourceMeta,
+        options: &ManifestOptions,
+        settings: FeedbackSettings,
+    ) -> Self {
+        let gvk = GroupVersionKind::gvk(&meta.group, &meta.version, &meta.kind);
+        // An object that came as JSON can be written as such.
+        let json = if options.has_rules() { serde_json::to_value(object).unwrap_or_default() } else { Value::Null };
+        let feedback = feedback::read(&json, &gvk, &options.feedback_rules, options.feedback_at, settings);
+        Self { feedback }
+    }
+
+    /// Puts the values and conditions into the entry of the object. The transition time of `StatusFeedbackSynced` is also
+    /// that of the values.
+    pub(super) fn store(&self, entry: &mut ManifestCondition, now: Timestamp) {
+        let Feedback { values, condition } = &self.feedback;
+        if entry.status_feedback.values != *values {
+            entry.conditions.retain(|old| old.type_ != condition.type_);
+            entry.status_feedback.values.clone_from(values);
+        }
+        conditions::set(&mut entry.conditions, condition.clone(), None, now);
+    }
+
+    /// A hash of what [`store`](Self::store) puts into an entry.
+    pub(super) fn summary(&self) -> u64 {
+        let mut entry = ManifestCondition::default();
+        self.store(&mut entry, Timestamp::UNIX_EPOCH);
+        summary(&entry)
+    }
+}
+
+/// The hash of what the entry of an object holds of an evaluation.
+pub(super) fn summary(entry: &ManifestCondition) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let is_evaluated =
+        |condition: &&Condition| !matches!(condition.type_.as_str(), manifest::APPLIED | manifest::AVAILABLE);
+    let mut conditions: Vec<_> = entry.conditions.iter().filter(is_evaluated).collect();
+    conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+    for Condition { type_, status, reason, message, .. } in conditions {
+        (type_, status, reason, message).hash(&mut hasher);
+    }
+    entry.status_feedback.values.iter().for_each(|value| hash_value(value, &mut hasher));
+    hasher.finish()
+}
+
+fn hash_value(FeedbackValue { name, field_value: value }: &FeedbackValue, hasher: &mut DefaultHasher) {
+    (name, value.type_.to_string(), value.integer, &value.string, value.boolean, &value.json_raw).hash(hasher);
+}

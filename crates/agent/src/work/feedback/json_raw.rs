@@ -1,0 +1,51 @@
+//! JSON text exactly as Go writes it, so that an agent of OCM that takes over changes nothing.
+
+use std::io::{self, Write};
+
+use serde::Serialize as _;
+use serde_json::{Value, ser::Formatter};
+
+/// What Go escapes in addition, since the text could become part of a page.
+const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+
+/// A value as compact JSON.
+pub(super) fn text(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    // Writing a value to memory does not fail.
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, GoFormatter));
+    written.ok().and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+struct GoFormatter;
+
+impl Formatter for GoFormatter {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let size = value.abs();
+        if size != 0.0 && !(1e-6..1e21).contains(&size) {
+            let text = format!("{value:e}");
+            // Go writes the sign of a positive exponent.
+            let text = if text.contains("e-") { text } else { text.replace('e', "e+") };
+            return writer.write_all(text.as_bytes());
+        }
+        write!(writer, "{value}")
+    }
+
+    /// What is too large for an integer is a float in Kubernetes.
+    fn write_u64<W: ?Sized + Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
+        match i64::try_from(value) {
+            Ok(integer) => self.write_i64(writer, integer),
+            Err(_) => self.write_f64(writer, value as f64),
+        }
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        for part in fragment.split_inclusive(ESCAPED) {
+            let plain = part.trim_end_matches(ESCAPED);
+            writer.write_all(plain.as_bytes())?;
+            for escaped in part.chars().skip(plain.chars().count()) {
+                write!(writer, "\\u{:04x}", u32::from(escaped))?;
+            }
+        }
+        Ok(())
+    }
+}
