@@ -106,3 +106,63 @@ async fn an_entry_of_the_status_whose_name_is_no_path_segment_is_not_requested()
     let (observed, asked) = observed(&json!({"status": {"resourceStatus": {"manifests": entries}}}), pod()).await;
     assert_eq!((observed.outcomes[0].object.clone(), asked.len()), (ObjectState::Unmapped, 0));
 }
+
+/// A work that asks for the phase of its object, and what it reported.
+fn with_rules(reported: &Value) -> Value {
+    let rules = json!([{"type": "WellKnownStatus"}]);
+    let id = json!({"group": "", "resource": "pods", "namespace": "b", "name": "a"});
+    let mut entry = work(&json!({}))["status"]["resourceStatus"]["manifests"][0].clone();
+    entry["conditions"][1]["reason"] = json!("StatusFeedbackSynced");
+    entry["statusFeedback"] = json!({"values": reported});
+    json!({"spec": {"manifestConfigs": [{"resourceIdentifier": id, "feedbackRules": rules}]},
+        "status": {"resourceStatus": {"manifests": [entry]}}})
+}
+
+fn phase(phase: &str) -> Value {
+    json!([{"name": "PodPhase", "fieldValue": {"type": "String", "string": phase}}])
+}
+
+fn running() -> (u16, Value) {
+    (200, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": "Running"}}))
+}
+
+#[tokio::test]
+async fn a_value_that_changed_is_reported_with_the_time_of_its_change() {
+    let (observed, _) = observed(&with_rules(&phase("Pending")), running()).await;
+    let status = Availability::plan(&observed, Timestamp::UNIX_EPOCH).unwrap().status.unwrap();
+    let entry = &status.resource_status.manifests[0];
+    assert_eq!(serde_json::to_value(&entry.status_feedback.values).unwrap(), phase("Running"));
+    let time = |type_: &str| find(&entry.conditions, type_).unwrap().last_transition_time.0;
+    assert_eq!(time("StatusFeedbackSynced"), Timestamp::UNIX_EPOCH);
+    assert_ne!(time("Available"), Timestamp::UNIX_EPOCH, "whether the object exists has not changed");
+}
+
+#[tokio::test]
+async fn a_work_whose_values_are_as_its_status_says_is_not_read() {
+    let (observed, _) = observed(&with_rules(&phase("Running")), running()).await;
+    assert!(observed.work.is_none());
+}
+
+#[tokio::test]
+async fn values_stay_while_the_object_cannot_be_read() {
+    let failure = (503, json!({"kind": "Status", "status": "Failure", "code": 503, "message": "no"}));
+    for answer in [not_found(), failure] {
+        let (observed, _) = observed(&with_rules(&phase("Pending")), answer).await;
+        let status = Availability::plan(&observed, Timestamp::UNIX_EPOCH).unwrap().status.unwrap();
+        let entry = &status.resource_status.manifests[0];
+        assert_eq!(serde_json::to_value(&entry.status_feedback.values).unwrap(), phase("Pending"));
+        let synced = find(&entry.conditions, "StatusFeedbackSynced").unwrap();
+        assert_ne!(synced.last_transition_time.0, Timestamp::UNIX_EPOCH);
+    }
+}
+
+#[test]
+fn objects_are_followed_that_have_rules_and_ask_for_it() {
+    for (scrape_type, watched) in [("Poll", 0), ("Watch", 1)] {
+        let mut change = with_rules(&json!([]));
+        change["spec"]["manifestConfigs"][0]["feedbackScrapeType"] = json!(scrape_type);
+        assert_eq!(followed(&Polled::of(&parsed(&change)).unwrap()).len(), watched, "{scrape_type}");
+        change["spec"]["manifestConfigs"][0]["feedbackRules"] = json!([]);
+        assert_eq!(followed(&Polled::of(&parsed(&change)).unwrap()).len(), 0, "without rules");
+    }
+}
