@@ -266,6 +266,10 @@ impl ObjectPass<'_> {
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
         let options = &target.options;
         let (applied, object) = match self.write(manifest, target).await {
+            // Where nothing had to be written, only the metadata are known.
+            Ok(Some(object)) if options.has_rules() && object.data.is_null() => {
+                (self.applied(manifest), self.resources.observe(&manifest.meta, options).await)
+            }
             Ok(Some(object)) => (self.applied(manifest), ObjectState::Exists(Box::new(object))),
             Ok(None) => (ApplyResult::Applied, ObjectState::NotFound),
             Err(error) => (failed(&error), self.state(manifest, options, &error).await),
