@@ -109,7 +109,7 @@ impl StatusController for Availability {
         builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
             let polled = polled.get(&ObjectKey::new(&cluster, &name));
-            watches.follow(&name, polled.as_deref().map(followed).unwrap_or_default());
+            watches.follow(&name, &polled.as_deref().map(followed).unwrap_or_default());
             queue.add_after(name, next_poll(shortest));
             None
         });

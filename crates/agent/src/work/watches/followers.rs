@@ -47,7 +47,7 @@ impl<W> Followers<W> {
     }
 
     /// Sets what a follower follows, and returns the watches that nobody needs any more.
-    pub(super) fn set(&mut self, follower: &str, objects: BTreeSet<FollowedObject>) -> Vec<W> {
+    pub(super) fn set(&mut self, follower: &str, objects: &BTreeSet<FollowedObject>) -> Vec<W> {
         let before = match objects.is_empty() {
             true => self.by_follower.remove(follower).unwrap_or_default(),
             false => self.by_follower.insert(follower.to_owned(), objects.clone()).unwrap_or_default(),
@@ -56,7 +56,7 @@ impl<W> Followers<W> {
             let watched = self.by_resource.entry(resource.clone()).or_default();
             watched.followers.entry(name.clone()).or_default().insert(follower.to_owned());
         }
-        before.difference(&objects).filter_map(|object| self.remove(follower, object)).collect()
+        before.difference(objects).filter_map(|object| self.remove(follower, object)).collect()
     }
 
     fn remove(&mut self, follower: &str, FollowedObject { resource, name }: &FollowedObject) -> Option<W> {
@@ -113,7 +113,7 @@ mod tests {
         objects: &[(&str, &str)],
     ) -> (Vec<String>, Vec<String>) {
         let objects = objects.iter().map(|(resource, name)| object(resource, name)).collect();
-        let stopped = followers.set(follower, objects);
+        let stopped = followers.set(follower, &objects);
         let mut started = Vec::new();
         followers.start(|resource| {
             started.push(resource.resource.clone());

@@ -58,7 +58,7 @@ impl ObjectWatches {
     }
 
     /// Sets which objects a follower follows.
-    pub(super) fn follow(&self, follower: &str, objects: BTreeSet<FollowedObject>) {
+    pub(super) fn follow(&self, follower: &str, objects: &BTreeSet<FollowedObject>) {
         let mut followers = self.shared.followers();
         let unneeded = followers.set(follower, objects);
         unneeded.iter().for_each(Context::end);
