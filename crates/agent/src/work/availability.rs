@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use ocm_api::work::v1::{ManifestResourceMeta, ManifestWork};
 use ocm_runtime::{
-    ControllerBuilder, Error, ObjectKey, Requeue, Result, conditions::set, controller::StatusController, error::found,
-    informer::View, write,
+    Change, ControllerBuilder, Error, ObjectKey, Requeue, Result, conditions::set, controller::StatusController,
+    error::found, informer::View, write,
 };
 
 use self::polled::{Polled, PolledObject};
@@ -108,8 +108,12 @@ impl StatusController for Availability {
             (self.polled.clone(), self.watches.clone(), self.shared.settings.cluster.clone());
         builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
-            let polled = polled.get(&ObjectKey::new(&cluster, &name));
-            watches.follow(&name, &polled.as_deref().map(followed).unwrap_or_default());
+            // While a new generation is applied, the watches of the former one stay.
+            match (change, polled.get(&ObjectKey::new(&cluster, &name))) {
+                (Change::Deleted(_), _) => watches.follow(&name, &BTreeSet::new()),
+                (_, Some(polled)) => watches.follow(&name, &followed(&polled)),
+                (_, None) => {}
+            }
             queue.add_after(name, next_poll(shortest));
             None
         });
