@@ -16,7 +16,10 @@ use ocm_api::{
 use ocm_runtime::{Controller, ControllerBuilder, Error, Requeue, Result, error::found, write};
 use tracing::warn;
 
-use super::{Settings, Shared, resources::Deletion};
+use super::{
+    Settings, Shared,
+    resources::{Deletion, Held},
+};
 
 /// The longest back-off while objects are being deleted.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -33,8 +36,35 @@ pub(super) struct Finalizer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remaining {
     resource: AppliedManifestResourceMeta,
-    /// Why it could not be deleted; `None` while it is being deleted.
-    failure: Option<String>,
+    /// What it waits for.
+    state: Waiting,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// It is being deleted.
+    Pending(Option<Held>),
+    /// It could not be deleted, for this reason.
+    Failed(String),
+}
+
+impl Remaining {
+    fn of(resource: AppliedManifestResourceMeta, deletion: Deletion) -> Option<Self> {
+        let state = match deletion {
+            Deletion::Done => return None,
+            Deletion::Pending(held) => Waiting::Pending(held),
+            Deletion::Failed(cause) => Waiting::Failed(cause),
+        };
+        Some(Self { resource, state })
+    }
+
+    /// Why it is not gone, if that is worth telling.
+    fn failure(&self, now: Timestamp) -> Option<String> {
+        match &self.state {
+            Waiting::Pending(held) => held.as_ref()?.explain(&self.resource, now),
+            Waiting::Failed(cause) => Some(cause.clone()),
+        }
+    }
 }
 
 impl Finalizer {
@@ -47,11 +77,11 @@ impl Finalizer {
     }
 
     /// Reports in the status of the ManifestWork what cannot be deleted.
-    fn publish(&self, record: &AppliedManifestWork, remaining: &[Remaining]) {
-        let failures: Vec<_> = remaining.iter().filter_map(|one| one.failure.clone()).collect();
+    fn publish(&self, record: &AppliedManifestWork, remaining: &[Remaining], now: Timestamp) {
+        let failures: Vec<_> = remaining.iter().filter_map(|one| one.failure(now)).collect();
         let (name, work) = (record.name_any(), &record.spec.manifest_work_name);
         for failure in &failures {
-            warn!(record = name, failure, "an object cannot be deleted, retrying");
+            warn!(record = name, failure, "an object is not deleted yet, retrying");
         }
         if name == components::applied_manifest_work_name(&self.shared.settings.hub_hash, work) {
             self.shared.stuck.set(&name, work, failures);
@@ -94,11 +124,8 @@ impl Controller for Finalizer {
     ) -> Result<Vec<Remaining>> {
         let uid = observed.uid().unwrap_or_default();
         let deletions = stream::iter(plan).map(|resource| async {
-            match self.shared.resources.delete(&resource, &uid).await {
-                Deletion::Done => None,
-                Deletion::Pending => Some(Remaining { resource, failure: None }),
-                Deletion::Failed(cause) => Some(Remaining { resource, failure: Some(cause) }),
-            }
+            let deletion = self.shared.resources.delete(&resource, &uid).await;
+            Remaining::of(resource, deletion)
         });
         Ok(deletions.buffered(AT_A_TIME).filter_map(|remaining| async { remaining }).collect().await)
     }
@@ -107,14 +134,14 @@ impl Controller for Finalizer {
         &self,
         observed: &Arc<AppliedManifestWork>,
         remaining: Vec<Remaining>,
-        _: Timestamp,
+        now: Timestamp,
     ) -> Result<Requeue> {
         if remaining.is_empty() {
             write::remove_finalizer(&self.api(), observed.as_ref(), finalizers::APPLIED_MANIFEST_WORK).await?;
             self.shared.stuck.remove(&observed.name_any());
             return Ok(Requeue::OnChange);
         }
-        self.publish(observed, &remaining);
+        self.publish(observed, &remaining, now);
         // The status lists what still exists.
         let mut new = observed.as_ref().clone();
         new.status.get_or_insert_default().applied_resources = remaining.into_iter().map(|one| one.resource).collect();
@@ -219,7 +246,7 @@ mod tests {
         let plan = Finalizer::plan(&observed, Timestamp::UNIX_EPOCH);
         let remaining = controller.apply(&observed, plan).await.unwrap();
         assert_eq!(remaining.len(), 1);
-        let failure = remaining[0].failure.clone().unwrap_or_default();
+        let failure = remaining[0].failure(Timestamp::UNIX_EPOCH).unwrap_or_default();
         assert!(failure.contains("configmaps ns/") && failure.contains("cannot delete"), "{failure}");
         let requeue = controller.report(&observed, remaining, Timestamp::UNIX_EPOCH).await.unwrap();
         assert_eq!(requeue, Requeue::BackOffWithin(LONGEST_WAIT));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use either::Either;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
@@ -22,16 +23,45 @@ use crate::work::{
 /// How often an object is read again when others write it at the same time.
 const CONFLICT_TRIES: u32 = 4;
 const CONFLICT_WAIT: Duration = Duration::from_millis(10);
+/// How long finalizers usually take at most.
+const HELD_FOR_LONG: SignedDuration = SignedDuration::from_secs(60);
 
 /// What became of a recorded object that is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::work) enum Deletion {
     /// It is gone, or not ours to delete.
     Done,
-    /// It is being deleted and still exists.
-    Pending,
+    /// It is being deleted and still exists; with what it waits for, where that is known.
+    Pending(Option<Held>),
     /// It could not be deleted; this is why.
     Failed(String),
+}
+
+/// An object that was marked for deletion and waits for its finalizers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::work) struct Held {
+    since: Timestamp,
+    finalizers: Vec<String>,
+}
+
+impl Held {
+    fn of(existing: &ObjectMeta) -> Option<Self> {
+        let finalizers = existing.finalizers.clone().filter(|finalizers| !finalizers.is_empty())?;
+        existing.deletion_timestamp.as_ref().map(|time| Self { since: time.0, finalizers })
+    }
+
+    /// For people, once it takes longer than finalizers usually do. The text does not change while nothing else does.
+    pub(in crate::work) fn explain(&self, object: &AppliedManifestResourceMeta, now: Timestamp) -> Option<String> {
+        let finalizers = self.finalizers.join(", ");
+        (now.duration_since(self.since) >= HELD_FOR_LONG).then(|| {
+            format!(
+                "{}: marked for deletion at {}, and waiting for the controllers that remove its finalizers ({finalizers}). \
+                 Check that they run; remove the finalizers by hand only if what they protect is gone",
+                describe(object),
+                self.since
+            )
+        })
+    }
 }
 
 /// What to do about an object that a record wants deleted.
@@ -87,7 +117,7 @@ impl Resources {
             Step::Release => {
                 self.patch_owners(recorded, existing, &[owner_uid.to_owned()]).await.map(|()| Deletion::Done)
             }
-            Step::Wait => Ok(Deletion::Pending),
+            Step::Wait => Ok(Deletion::Pending(Held::of(&existing))),
             Step::Delete => self.request_deletion(recorded, existing).await,
         }
     }
@@ -102,7 +132,7 @@ impl Resources {
         };
         let deleted = self.api_of(recorded).delete(&recorded.name, &params).await;
         match found(deleted.while_trying_to("delete", || describe(recorded)))? {
-            Some(Either::Left(_)) => Ok(Deletion::Pending),
+            Some(Either::Left(_)) => Ok(Deletion::Pending(None)),
             Some(Either::Right(_)) | None => Ok(Deletion::Done),
         }
     }
@@ -249,14 +279,27 @@ mod tests {
     async fn an_object_of_ours_is_deleted_as_it_was_read_and_pending_until_it_is_gone() {
         let (deletion, asked, server) =
             delete(recorded(Some("1")), vec![existing("1", &[ours()]), deleting("1", &[ours()])]).await;
-        assert_eq!((deletion, asked.as_str()), (Deletion::Pending, "GET DELETE"));
+        assert_eq!((deletion, asked.as_str()), (Deletion::Pending(None), "GET DELETE"));
         let request = server.bodies().pop().unwrap();
         assert_eq!(request["preconditions"], json!({"uid": "1", "resourceVersion": "7"}));
         assert_eq!(request["propagationPolicy"], "Background");
         let (deletion, asked, _) = delete(recorded(Some("1")), vec![deleting("1", &[ours()])]).await;
-        assert_eq!((deletion, asked.as_str()), (Deletion::Pending, "GET"));
+        assert_eq!((deletion, asked.as_str()), (Deletion::Pending(None), "GET"));
         let (deletion, ..) = delete(recorded(Some("1")), vec![not_found()]).await;
         assert_eq!(deletion, Deletion::Done);
+    }
+
+    #[tokio::test]
+    async fn an_object_whose_finalizers_nobody_removes_is_explained_after_a_while() {
+        let (code, mut object) = deleting("1", &[ours()]);
+        object["metadata"]["finalizers"] = json!(["example.com/a", "example.com/b"]);
+        let (deletion, ..) = delete(recorded(Some("1")), vec![(code, object)]).await;
+        let Deletion::Pending(Some(held)) = deletion else { panic!("{deletion:?}") };
+        let at = |time: &str| held.explain(&recorded(None), time.parse().unwrap());
+        assert_eq!(at("2026-01-01T00:00:59Z"), None);
+        let text = at("2026-01-01T00:01:00Z").unwrap();
+        assert!(text.starts_with("configmaps ns/a: ") && text.contains("(example.com/a, example.com/b)"), "{text}");
+        assert_eq!(at("2026-01-01T05:00:00Z"), Some(text), "it is not written again and again");
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use ocm_runtime::{Error, ResultExt as _};
 use self::apply::AppliedFields;
 pub(super) use self::{
     apply::Application,
-    delete::Deletion,
+    delete::{Deletion, Held},
     error::{ApplyError, explain},
 };
 use super::{

@@ -31,6 +31,7 @@ pub(super) enum Body {
     Secret,
     ClusterRole,
     Binding,
+    CustomResourceDefinition,
     StorageClass,
     CsiDriver,
     WebhookConfiguration,
@@ -47,7 +48,6 @@ impl Body {
             ("", "v1", "Secret") => Self::Secret,
             ("networking.k8s.io", "v1", "NetworkPolicy")
             | ("policy", "v1", "PodDisruptionBudget")
-            | ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
             | (
                 "admissionregistration.k8s.io",
                 "v1" | "v1beta1",
@@ -58,6 +58,7 @@ impl Body {
             ("rbac.authorization.k8s.io", "v1", "Role") => Self::Sections(&["rules"]),
             ("rbac.authorization.k8s.io", "v1", "ClusterRole") => Self::ClusterRole,
             ("rbac.authorization.k8s.io", "v1", "RoleBinding" | "ClusterRoleBinding") => Self::Binding,
+            ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => Self::CustomResourceDefinition,
             ("storage.k8s.io", "v1", "StorageClass") => Self::StorageClass,
             ("storage.k8s.io", "v1", "CSIDriver") => Self::CsiDriver,
             (
@@ -79,6 +80,7 @@ impl Body {
             }
             Self::Secret => fold_string_data(&mut manifest.data)?,
             Self::Binding => default_binding_groups(&mut manifest.data),
+            Self::CustomResourceDefinition => default_definition(&mut manifest.data),
             _ => {}
         }
         Ok(())
@@ -110,6 +112,7 @@ impl Body {
         match self {
             Self::Ignored | Self::CsiDriver => false,
             Self::Sections(sections) => replace_sections(existing, body, sections),
+            Self::CustomResourceDefinition => replace_sections(existing, body, &["spec"]),
             Self::Service => merge_service(existing, body, metadata_changed),
             Self::ConfigMap => merge_config_map(existing, manifest),
             Self::Secret => merge_secret(existing, body),
@@ -271,6 +274,21 @@ fn default_binding_groups(binding: &mut Value) {
         if matches!(subject.get("kind").and_then(Value::as_str), Some("User" | "Group")) {
             subject.entry("apiGroup").or_insert_with(|| group.clone());
         }
+    }
+}
+
+/// Fills in what the server would.
+fn default_definition(definition: &mut Value) {
+    let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
+        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
+    {
+        names.entry("singular").or_insert_with(|| json!(kind.to_lowercase()));
+        names.entry("listKind").or_insert_with(|| json!(format!("{kind}List")));
+    }
+    let conversion = spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(service) = conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut) {
+        service.entry("port").or_insert_with(|| json!(443));
     }
 }
 

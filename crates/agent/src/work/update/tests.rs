@@ -257,6 +257,47 @@ fn webhooks_keep_certificates_that_were_put_into_them() {
 }
 
 #[test]
+fn of_some_kinds_only_the_spec_is_compared_and_replaced() {
+    for (api_version, kind) in [
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicyBinding"),
+        ("monitoring.coreos.com/v1", "ServiceMonitor"),
+        ("monitoring.coreos.com/v1", "PrometheusRule"),
+        ("monitoring.coreos.com/v1", "Alertmanager"),
+        ("monitoring.coreos.com/v1", "Prometheus"),
+        ("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass"),
+    ] {
+        let manifest = |value: u8| object(api_version, kind, json!({"spec": {"a": value}}));
+        let old = existing(manifest(1), json!({"theirs": true, "status": {"ok": true}}));
+        assert_eq!(change(&old, manifest(1)), Change::Nothing, "{kind}");
+        let new = updated(&old, manifest(2));
+        assert_eq!((&new["spec"]["a"], &new["theirs"], &new["status"]["ok"]), (&json!(2), &json!(true), &json!(true)));
+    }
+}
+
+#[test]
+fn a_custom_resource_definition_is_compared_with_the_defaults_of_the_server() {
+    let definition = |names: Value, service: Value| {
+        let conversion = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}});
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            json!({"spec": {"names": names, "conversion": conversion}}),
+        )
+    };
+    let manifest = || definition(json!({"kind": "Thing", "plural": "things"}), json!({"name": "w"}));
+    let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"});
+    let stored = existing(definition(names, json!({"name": "w", "port": 443})), json!({}));
+    assert_eq!(change(&stored, manifest()), Change::Nothing);
+    let plain = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({"spec": {"group": "a"}}));
+    let stored = existing(plain.clone(), json!({"spec": {"conversion": {"strategy": "None"}}}));
+    assert_eq!(change(&stored, plain), Change::Nothing);
+}
+
+#[test]
 fn any_other_kind_becomes_what_its_manifest_says_but_keeps_its_status() {
     let old =
         existing(object("example.com/v1", "Thing", json!({"spec": {"a": 1, "b": 2}})), json!({"status": {"ok": true}}));

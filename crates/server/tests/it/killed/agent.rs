@@ -10,7 +10,7 @@ use ocm_testing::{
     fault::{FaultyServer, WriteCount},
     unique,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Mortal, through};
 use crate::world::{World, config_map, world};
@@ -61,23 +61,38 @@ async fn an_agent_killed_at_any_write_of_a_work_from_creation_to_deletion_finish
     for nth in 1.. {
         let came_to_it = agent.mortal.live(nth, life_of_a_work(&world, &agent.cluster)).await?;
         if !came_to_it {
-            assert!(nth > 7, "the life of a work takes more than {nth} writes");
+            assert!(nth > 10, "the life of a work takes more than {nth} writes");
             return Ok(());
         }
     }
     Ok(())
 }
 
+/// A work with an object of each strategy that writes, and one that stays when the work is deleted.
+fn spec(names: &[String; 4]) -> Value {
+    let config = |name: &String, strategy: Value| {
+        let id = json!({"resource": "configmaps", "namespace": "default", "name": name});
+        json!({"resourceIdentifier": id, "updateStrategy": strategy})
+    };
+    let ignored = json!([{"condition": "OnSpokePresent", "jsonPointers": ["/data/b"]}]);
+    let server_side = json!({"type": "ServerSideApply", "serverSideApply": {"ignoreFields": ignored}});
+    let rule = json!({"resource": "configmaps", "namespace": "default", "name": names[3]});
+    json!({
+        "workload": {"manifests": names.each_ref().map(|name| config_map(name, json!({"a": "1", "b": "1"})))},
+        "manifestConfigs": [config(&names[1], json!({"type": "CreateOnly"})), config(&names[2], server_side)],
+        "deleteOption": {"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [rule]}}
+    })
+}
+
 async fn life_of_a_work(world: &World, cluster: &str) -> anyhow::Result<()> {
-    let (work, first, second) = (unique("work"), unique("first"), unique("second"));
-    let manifests = json!([config_map(&first, json!({"a": "1"})), config_map(&second, json!({"a": "2"}))]);
-    world.create_work(cluster, &work, manifests).await?;
+    let (work, names) = (unique("work"), ["updated", "created", "applied", "kept"].map(unique));
+    world.create_work_with(cluster, &work, spec(&names)).await?;
     world.work_is_available(cluster, &work).await?;
-    let names = [first, second];
-    assert_eq!(world.config_map_values(&names).await?, [Some("1".to_owned()), Some("2".to_owned())]);
+    let one = || Some("1".to_owned());
+    assert_eq!(world.config_map_values(&names).await?, [one(), one(), one(), one()]);
     world.works(cluster).delete(&work, &DeleteParams::default()).await?;
     world.work_is_gone(cluster, &work).await?;
-    assert_eq!(world.config_map_values(&names).await?, [None, None]);
+    assert_eq!(world.config_map_values(&names).await?, [None, None, None, one()]);
     let records = Api::<AppliedManifestWork>::all(world.managed.clone());
     eventually("no record is left behind", || async {
         let records = records.list(&ListParams::default()).await?.items;
