@@ -18,7 +18,9 @@ use ocm_runtime::{
 
 use self::polled::{Polled, PolledObject};
 use super::{
-    Shared, identifier,
+    Shared,
+    conditions::aggregate,
+    identifier,
     status::{self, ApplyResult, ObjectState, Outcome},
     watches::{FollowedObject, ObjectWatches, WatchedResource},
 };
@@ -138,6 +140,7 @@ impl StatusController for Availability {
         if let Some(available) = status::available(&entries) {
             set(&mut reported.conditions, available, generation, now);
         }
+        aggregate(&mut reported.conditions, &entries, generation, now);
         reported.resource_status.manifests = entries;
         Some(new)
     }

@@ -11,10 +11,11 @@ use ocm_api::{
     conditions::manifest,
     work::v1::{FeedbackValue, ManifestCondition, ManifestResourceMeta},
 };
-use ocm_runtime::conditions;
+use ocm_runtime::conditions::set;
 use serde_json::Value;
 
 use super::{
+    conditions::{self, RuleCondition},
     feedback::{self, Feedback, FeedbackSettings},
     options::ManifestOptions,
 };
@@ -23,6 +24,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Evaluation {
     feedback: Feedback,
+    conditions: Vec<RuleCondition>,
 }
 
 impl Evaluation {
@@ -37,24 +39,26 @@ impl Evaluation {
         // An object that came as JSON can be written as such.
         let json = if options.has_rules() { serde_json::to_value(object).unwrap_or_default() } else { Value::Null };
         let feedback = feedback::read(&json, &gvk, &options.feedback_rules, options.feedback_at, settings);
-        Self { feedback }
+        let conditions = conditions::evaluate(&options.condition_rules, &json, &gvk);
+        Self { feedback, conditions }
     }
 
     /// Puts the values and conditions into the entry of the object. The transition time of `StatusFeedbackSynced` is also
     /// that of the values.
-    pub(super) fn store(&self, entry: &mut ManifestCondition, now: Timestamp) {
+    pub(super) fn store(&self, entry: &mut ManifestCondition, generation: Option<i64>, now: Timestamp) {
         let Feedback { values, condition } = &self.feedback;
         if entry.status_feedback.values != *values {
             entry.conditions.retain(|old| old.type_ != condition.type_);
             entry.status_feedback.values.clone_from(values);
         }
-        conditions::set(&mut entry.conditions, condition.clone(), None, now);
+        set(&mut entry.conditions, condition.clone(), None, now);
+        conditions::store(&mut entry.conditions, &self.conditions, generation, now);
     }
 
     /// A hash of what [`store`](Self::store) puts into an entry.
-    pub(super) fn summary(&self) -> u64 {
+    pub(super) fn summary(&self, generation: Option<i64>) -> u64 {
         let mut entry = ManifestCondition::default();
-        self.store(&mut entry, Timestamp::UNIX_EPOCH);
+        self.store(&mut entry, generation, Timestamp::UNIX_EPOCH);
         summary(&entry)
     }
 }
@@ -62,12 +66,13 @@ impl Evaluation {
 /// The hash of what the entry of an object holds of an evaluation.
 pub(super) fn summary(entry: &ManifestCondition) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let is_evaluated =
-        |condition: &&Condition| !matches!(condition.type_.as_str(), manifest::APPLIED | manifest::AVAILABLE);
+    let is_evaluated = |condition: &&Condition| {
+        condition.type_ == manifest::STATUS_FEEDBACK_SYNCED || conditions::is_from_rules(condition)
+    };
     let mut conditions: Vec<_> = entry.conditions.iter().filter(is_evaluated).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
-    for Condition { type_, status, reason, message, .. } in conditions {
-        (type_, status, reason, message).hash(&mut hasher);
+    for Condition { type_, status, reason, message, observed_generation, .. } in conditions {
+        (type_, status, reason, message, observed_generation).hash(&mut hasher);
     }
     entry.status_feedback.values.iter().for_each(|value| hash_value(value, &mut hasher));
     hasher.finish()

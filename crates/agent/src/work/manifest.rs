@@ -51,6 +51,8 @@ pub(super) enum ManifestError {
     NotAPathSegment { field: &'static str, value: String },
     #[error("the manifest is not a Kubernetes object: {0}")]
     Malformed(String),
+    #[error("a condition rule for this object in spec.manifestConfigs cannot be used: {0}")]
+    ConditionRule(String),
     #[error("the object is also manifest {0} of this work: remove one of the two")]
     Duplicate(i32),
 }

@@ -25,8 +25,6 @@
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
 mod availability;
-// Its parts are used as they are built.
-#[allow(dead_code, unused_imports)]
 mod conditions;
 mod drift;
 mod evaluation;

@@ -28,9 +28,6 @@ fn unsupported_config(config: &ManifestConfigOption) -> Vec<String> {
     if let Some(FeedbackScrapeType::Other(other)) = &config.feedback_scrape_type {
         fields.push(format!("feedbackScrapeType ({other})"));
     }
-    if !config.condition_rules.is_empty() {
-        fields.push("conditionRules".to_owned());
-    }
     fields
 }
 
@@ -80,7 +77,7 @@ mod tests {
                 {"resourceIdentifier": id, "feedbackRules": [{"type": "WellKnownStatus"}], "feedbackScrapeType": "Guess"},
                 {"resourceIdentifier": id, "conditionRules": [{"type": "WellKnownConditions", "condition": "Complete"}]}
             ]})),
-            ["spec.manifestConfigs[0].feedbackScrapeType (Guess)", "spec.manifestConfigs[1].conditionRules"]
+            ["spec.manifestConfigs[0].feedbackScrapeType (Guess)"]
         );
     }
 

@@ -135,7 +135,7 @@ pub(super) fn manifests(
         entry.resource_meta = outcome.meta.clone();
         set_conditions(&mut entry.conditions, outcome, generation, now);
         // Feedback stays as it was while the object cannot be read.
-        outcome.evaluation.iter().for_each(|evaluation| evaluation.store(&mut entry, now));
+        outcome.evaluation.iter().for_each(|evaluation| evaluation.store(&mut entry, generation, now));
         entry
     };
     outcomes.iter().map(merge).collect()
@@ -152,7 +152,10 @@ fn set_conditions(list: &mut Vec<Condition>, outcome: &Outcome, generation: Opti
 }
 
 /// The stored entry of an object: of the same place in the spec, or else the only one that names it.
-fn previous<'a>(stored: &'a [ManifestCondition], meta: &ManifestResourceMeta) -> Option<&'a ManifestCondition> {
+pub(super) fn previous<'a>(
+    stored: &'a [ManifestCondition],
+    meta: &ManifestResourceMeta,
+) -> Option<&'a ManifestCondition> {
     if let Some(exact) = stored.iter().find(|entry| entry.resource_meta == *meta) {
         return Some(exact);
     }

@@ -16,6 +16,7 @@ mod registration_world;
 mod running;
 mod work_only;
 mod works;
+mod works_conditions;
 mod works_drift;
 mod works_feedback;
 mod works_lost;

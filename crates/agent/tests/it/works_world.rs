@@ -33,7 +33,7 @@ const RULES: [[&str; 3]; 5] = [
     [
         "objects",
         "*",
-        "configmaps,deployments.apps,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
+        "configmaps,deployments.apps,jobs.batch,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
     ],
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
     ["executors", "impersonate", "serviceaccounts"],

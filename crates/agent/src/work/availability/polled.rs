@@ -16,6 +16,7 @@ use ocm_runtime::{
 };
 
 use crate::work::{
+    conditions::{self as conditions_of_work, is_complete},
     evaluation, identifier,
     options::ManifestOptions,
     status::{self, Outcome},
@@ -30,8 +31,10 @@ pub(super) struct Polled {
     configs: Box<str>,
     /// Their entries in the status.
     pub(super) reported: Box<[Reported]>,
-    /// Whether the work's own condition follows from those of its objects.
+    /// Whether the work's own conditions follow from those of its objects.
     is_aggregated: bool,
+    /// Of the work.
+    generation: Option<i64>,
 }
 
 /// An object, and what the work asks for it.
@@ -57,8 +60,10 @@ impl Polled {
     pub(super) fn of(work: &ManifestWork) -> Option<Self> {
         let status = work.status.as_ref()?;
         let applied = find(&status.conditions, conditions::work::APPLIED)?;
-        // Until the current generation has been applied, its objects are not known.
-        let is_current = write::is_deleting(work) || applied.observed_generation == work.metadata.generation;
+        // Until the current generation has been applied, its objects are not known. Of a work that is complete they stay
+        // those that were applied.
+        let is_applied = applied.observed_generation == work.metadata.generation;
+        let is_current = is_applied || write::is_deleting(work) || is_complete(work);
         let entries = &status.resource_status.manifests;
         if !is_current || entries.is_empty() {
             return None;
@@ -69,12 +74,14 @@ impl Polled {
             configs: configs(&work.spec.manifest_configs),
             reported: entries.iter().map(Reported::of).collect(),
             is_aggregated: is_aggregated(work, &status.conditions, entries),
+            generation: work.metadata.generation,
         })
     }
 
     /// Whether the status differs from what was observed.
     pub(super) fn is_outdated(&self, outcomes: &[Outcome]) -> bool {
-        !self.is_aggregated || self.reported.iter().zip(outcomes).any(|(reported, outcome)| reported.differs(outcome))
+        !self.is_aggregated
+            || self.reported.iter().zip(outcomes).any(|(reported, outcome)| reported.differs(outcome, self.generation))
     }
 
     /// Whether anything is computed from an object.
@@ -117,9 +124,9 @@ impl Reported {
         Self { available: available.map(summary), evaluation: evaluation::summary(entry) }
     }
 
-    fn differs(&self, outcome: &Outcome) -> bool {
+    fn differs(&self, outcome: &Outcome, generation: Option<i64>) -> bool {
         let available = summary_of_new(&status::manifest_available(&outcome.object));
-        let evaluation = outcome.evaluation.as_ref().map(evaluation::Evaluation::summary);
+        let evaluation = outcome.evaluation.as_ref().map(|evaluation| evaluation.summary(generation));
         self.available != Some(available) || evaluation.is_some_and(|evaluation| evaluation != self.evaluation)
     }
 }
@@ -128,6 +135,7 @@ fn is_aggregated(work: &ManifestWork, conditions: &[Condition], entries: &[Manif
     let reported = find(conditions, conditions::work::AVAILABLE);
     let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
     reported.map(summary) == status::available(entries).as_ref().map(summary_of_new)
+        && conditions_of_work::is_aggregated(conditions, entries, work.metadata.generation)
 }
 
 fn summary(condition: &Condition) -> Summary {

@@ -15,6 +15,11 @@ mod rule;
 mod well_known;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use ocm_api::{
+    conditions,
+    work::v1::{ConditionRule, ManifestCondition, ManifestWork},
+};
+use ocm_runtime::conditions::is_true;
 
 pub(super) use self::{
     aggregation::{aggregate, is_aggregated},
@@ -25,6 +30,18 @@ pub(super) use self::{
 
 /// What the reasons of all conditions from rules begin with, of objects and of works.
 const REASON_PREFIX: &str = "ConditionRule";
+
+/// Whether a work has done what it was for. Then it is frozen: its spec is no longer applied.
+pub(super) fn is_complete(work: &ManifestWork) -> bool {
+    work.status.as_ref().is_some_and(|status| is_true(&status.conditions, conditions::work::COMPLETE))
+}
+
+/// Whether an object of a work has done what it was for, as its entry of the status and the present rules say. Then it is
+/// no longer applied.
+pub(super) fn is_object_complete(entry: &ManifestCondition, rules: &[ConditionRule]) -> bool {
+    let complete = conditions::manifest::COMPLETE;
+    is_true(&entry.conditions, complete) && rules.iter().any(|rule| rule.condition == complete)
+}
 
 /// Whether a condition comes from rules.
 pub(super) fn is_from_rules(condition: &Condition) -> bool {

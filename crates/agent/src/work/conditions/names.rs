@@ -14,7 +14,12 @@ const LONGEST: usize = 316;
 
 /// Why the first rule with such a name cannot be used.
 pub(in crate::work) fn misnamed(rules: &[ConditionRule]) -> Option<String> {
-    rules.iter().filter(|rule| sets_condition(rule)).find_map(|rule| problem(&rule.condition))
+    rules.iter().find_map(problem_of)
+}
+
+/// Why a rule cannot be used because of its name.
+pub(super) fn problem_of(rule: &ConditionRule) -> Option<String> {
+    if sets_condition(rule) { problem(&rule.condition) } else { None }
 }
 
 /// Rules by what is known of a kind set the condition that is known, or none.

@@ -9,7 +9,7 @@ use ocm_api::{
 use ocm_cel::Budget;
 use serde_json::Value;
 
-use super::{cel, well_known};
+use super::{cel, names, well_known};
 
 /// What all rules for an object may cost, and each expression: OCM's limits.
 const BUDGET: u64 = 10_000_000;
@@ -47,8 +47,12 @@ fn evaluate_within(
     object: &Value,
     gvk: &GroupVersionKind,
 ) -> Vec<RuleCondition> {
-    let input = rules.iter().any(uses_cel).then(|| ocm_cel::Value::from(object)).unwrap_or(ocm_cel::Value::Null);
+    let input = if rules.iter().any(uses_cel) { object.into() } else { ocm_cel::Value::Null };
     let mut condition = |rule: &ConditionRule| {
+        // The status could not be written with it; the object is not applied, and says why.
+        if names::problem_of(rule).is_some() {
+            return None;
+        }
         let verdict = match &rule.type_ {
             ConditionRuleType::Cel => cel::verdict(rule, &input, &mut budget),
             // Of what is not known to be done at some time, there is no such condition.

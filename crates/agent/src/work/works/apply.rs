@@ -7,16 +7,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{ResourceExt as _, core::DynamicObject};
 use ocm_api::{
     finalizers,
-    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork, ResourceIdentifier},
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestCondition, ManifestWork, ResourceIdentifier},
 };
 use ocm_runtime::{Class, Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
 use tracing::{info, warn};
 
 use super::{
     super::{
+        conditions::{is_object_complete, misnamed},
         executor::Executor,
         feedback::FeedbackSettings,
         identifier,
+        manifest::ManifestError,
         options::ManifestOptions,
         ownership::Ownership,
         resources::{Application, ApplyError, Deletion, Resources, explain},
@@ -199,7 +201,9 @@ async fn apply_objects(
     let known = recorded.iter().map(identifier::of_recorded).collect();
     let executor = controller.shared.executors.of(&observed.work);
     let feedback = observed.settings.feedback;
-    let objects = ObjectPass { resources, executor, applied_work, former: &observed.former, known, feedback };
+    let reported = observed.work.status.as_ref().map(|status| status.resource_status.manifests.as_slice());
+    let (former, reported) = (observed.former.as_slice(), reported.unwrap_or_default());
+    let objects = ObjectPass { resources, executor, applied_work, former, known, feedback, reported };
     let mut outcomes = Vec::with_capacity(observed.manifests.len());
     for manifest in order.iter().filter_map(|index| observed.manifests.get(*index)) {
         outcomes.push(objects.apply(manifest).await);
@@ -253,6 +257,8 @@ struct ObjectPass<'a> {
     /// What the last pass recorded.
     known: HashSet<ResourceIdentifier>,
     feedback: FeedbackSettings,
+    /// What the status says of the objects so far.
+    reported: &'a [ManifestCondition],
 }
 
 impl ObjectPass<'_> {
@@ -265,6 +271,10 @@ impl ObjectPass<'_> {
 
     async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
         let options = &target.options;
+        if self.is_complete(manifest, options) {
+            let object = self.resources.observe(&manifest.meta, options).await;
+            return self.outcome(manifest, ApplyResult::Applied, object, options);
+        }
         let (applied, object) = match self.write(manifest, target).await {
             // Where nothing had to be written, only the metadata are known.
             Ok(Some(object)) if options.has_rules() && object.data.is_null() => {
@@ -292,9 +302,18 @@ impl ObjectPass<'_> {
         contest.map_or(ApplyResult::Applied, ApplyResult::Contested)
     }
 
+    /// Whether the object has done what it was for, and stays as it is.
+    fn is_complete(&self, manifest: &ResolvedManifest, options: &ManifestOptions) -> bool {
+        let entry = status::previous(self.reported, &manifest.meta);
+        entry.is_some_and(|entry| is_object_complete(entry, &options.condition_rules))
+    }
+
     /// Whatever the strategy is, the executor must be allowed to write the object.
     async fn write(&self, manifest: &ResolvedManifest, target: &Target) -> Result<Option<DynamicObject>, ApplyError> {
         let Target { object, mapping, is_owned, options } = target;
+        if let Some(problem) = misnamed(&options.condition_rules) {
+            return Err(ManifestError::ConditionRule(problem).into());
+        }
         if let Some(executor) = &self.executor {
             executor.authorize(&manifest.meta, object, mapping, *is_owned).await?;
         }

@@ -26,7 +26,7 @@ use ocm_runtime::{
 };
 
 pub(super) use self::{apply::Report, observe::Observed, plan::Plan};
-use super::{Settings, Shared, ownership, status::Outcome};
+use super::{Settings, Shared, conditions::is_complete, ownership, status::Outcome};
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
@@ -137,6 +137,8 @@ fn concerns(change: Change<'_, ManifestWork>) -> bool {
             old.spec != new.spec
                 || old.metadata.labels != new.metadata.labels
                 || is_deleting(old.as_ref()) != is_deleting(new.as_ref())
+                // A complete work was not applied, whatever its spec says.
+                || (is_complete(old) && !is_complete(new))
                 // This agent adds the finalizer. If another removes it, the objects could stay behind.
                 || (has_finalizer(old.as_ref(), finalizers::MANIFEST_WORK)
                     && !has_finalizer(new.as_ref(), finalizers::MANIFEST_WORK))

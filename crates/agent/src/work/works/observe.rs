@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use ocm_api::{
-    components, conditions,
+    components,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
-use ocm_runtime::{ObjectKey, Result, conditions::is_true, write};
+use ocm_runtime::{ObjectKey, Result, write};
 
 use super::{
-    super::Settings,
+    super::{Settings, conditions::is_complete},
     Works,
     resolve::{ResolvedManifest, resolve},
 };
@@ -45,9 +45,7 @@ pub(super) async fn observe(controller: &Works, name: &str) -> Result<Option<Obs
 pub(super) async fn observe_work(controller: &Works, name: &str, work: Arc<ManifestWork>) -> Result<Option<Observed>> {
     let shared = &controller.shared;
     let deleting = write::is_deleting(work.as_ref());
-    let status = work.status.as_ref();
-    let complete = status.is_some_and(|status| is_true(&status.conditions, conditions::work::COMPLETE));
-    if complete && !deleting {
+    if is_complete(&work) && !deleting {
         return Ok(None);
     }
     let applied_name = components::applied_manifest_work_name(&shared.settings.hub_hash, name);

@@ -12,7 +12,7 @@ use ocm_runtime::{
 };
 
 use super::{
-    super::status,
+    super::{conditions::aggregate, status},
     Observed, Works,
     apply::{self, Pass, Report},
 };
@@ -59,6 +59,7 @@ fn with_status(pass: &Pass, now: Timestamp) -> ManifestWork {
     for condition in found.into_iter().flatten() {
         conditions::set(&mut new.conditions, condition, generation, now);
     }
+    aggregate(&mut new.conditions, manifests, generation, now);
     work
 }
 
