@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Secret},
+    core::v1::{ConfigMap, ResourceQuota},
     events::v1::Event,
 };
 use kube::{
@@ -182,18 +182,18 @@ async fn a_kind_that_the_agent_may_not_list_is_not_watched_and_repaired_by_the_r
     let (server, name) = (FaultyServer::start(fixture::get().managed1).await?, unique("work"));
     let requests = Requests::of(&server);
     world.start_behind(server).await?;
-    let mut secret = world.manifest("v1", "Secret", &name);
-    secret["stringData"] = json!({"key": "ours"});
-    world.create(&name, json!([secret])).await?;
+    let mut quota = world.manifest("v1", "ResourceQuota", &name);
+    quota["spec"] = json!({"hard": {"pods": "5"}});
+    world.create(&name, json!([quota])).await?;
     world.is(&name, "Applied", "True").await?;
-    let secrets: Api<Secret> = Api::namespaced(world.managed.clone(), &world.cluster);
-    secrets.patch(&name, &theirs(), &Patch::Merge(json!({"stringData": {"key": "theirs"}}))).await?;
-    eventually("the secret is repaired", || async {
-        let data = secrets.get(&name).await?.data.unwrap_or_default();
-        anyhow::Ok(data.get("key").is_some_and(|value| value.0 == b"ours"))
+    let quotas: Api<ResourceQuota> = Api::namespaced(world.managed.clone(), &world.cluster);
+    quotas.patch(&name, &theirs(), &Patch::Merge(json!({"spec": {"hard": {"pods": "7"}}}))).await?;
+    eventually("the quota is repaired", || async {
+        let hard = quotas.get(&name).await?.spec.and_then(|spec| spec.hard).unwrap_or_default();
+        anyhow::Ok(hard.get("pods").is_some_and(|pods| pods.0 == "5"))
     })
     .await?;
-    assert_eq!(requests.matching("WATCH /api/v1/secrets"), Vec::<String>::new());
+    assert_eq!(requests.matching("WATCH /api/v1/resourcequotas"), Vec::<String>::new());
     world.stop().await;
     Ok(())
 }

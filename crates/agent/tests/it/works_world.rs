@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 use crate::{registration_world::install_crds, running::reconciles};
 
 /// What the agent may do on the managed cluster: everything to its records, and everything but to delete secrets.
-const RULES: [[&str; 3]; 5] = [
+const RULES: [[&str; 3]; 6] = [
     [
         "records",
         "*",
@@ -38,6 +38,7 @@ const RULES: [[&str; 3]; 5] = [
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
     ["executors", "impersonate", "serviceaccounts"],
     ["secrets", "get,list,watch,create,update,patch", "secrets"],
+    ["unlisted", "get,create,update,patch", "resourcequotas"],
 ];
 
 /// One cluster of the hub, and the namespace of the same name on the managed cluster.

@@ -132,6 +132,14 @@ impl AppliedObjects {
         })
     }
 
+    /// An object is about to be applied without being assessed.
+    pub(in crate::work) fn attempt(&self, id: &ResourceIdentifier) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let damping = state.damping;
+        state.objects.get_mut(id).into_iter().for_each(|tracked| tracked.attempt(now, damping));
+    }
+
     /// Records how an object was left.
     pub(in crate::work) fn insert(&self, id: &ResourceIdentifier, baseline: Baseline) {
         let now = self.clock.now();

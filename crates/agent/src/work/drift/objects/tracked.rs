@@ -25,6 +25,8 @@ pub(super) struct Tracked {
     pub(super) history: History,
     /// What was found since the last write.
     found: Option<Found>,
+    /// Whether the write that follows is in the history.
+    is_counted: bool,
     /// The fields that others keep changing.
     pub(super) contest: Option<Box<str>>,
 }
@@ -85,8 +87,17 @@ impl Tracked {
 
     /// What was deleted is written without being assessed, and so is an object of which only the metadata count.
     pub(super) fn count_write(&mut self, now: Timestamp, damping: Damping) {
-        if self.has_drifted() && self.found.is_none() {
+        if self.has_drifted() && self.found.is_none() && !self.is_counted {
             self.history.count(now, damping);
+        }
+        self.is_counted = false;
+    }
+
+    /// Counts what follows, also if it fails.
+    pub(super) fn attempt(&mut self, now: Timestamp, damping: Damping) {
+        if self.has_drifted() {
+            self.history.count(now, damping);
+            self.is_counted = true;
         }
     }
 

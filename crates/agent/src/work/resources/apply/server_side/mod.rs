@@ -8,6 +8,8 @@
 mod applied;
 mod conflict;
 
+use std::collections::BTreeMap;
+
 use kube::{
     api::{Patch, PatchParams},
     core::{DynamicObject, ObjectMeta},
@@ -20,19 +22,39 @@ pub(in crate::work::resources) use self::applied::AppliedFields;
 pub(in crate::work) use self::conflict::FieldConflict;
 use super::{Task, only_metadata};
 use crate::work::{
+    drift::{Baseline, Compared, Demands},
     ignore_fields::{self, IgnoreFieldsError},
-    resources::ApplyError,
+    resources::{ApplyError, written::hash_of},
     strategy::{ServerSideApply, StrategyError},
 };
 
 impl Task<'_> {
     pub(super) async fn server_side_apply(&self, settings: &ServerSideApply) -> Result<DynamicObject, ApplyError> {
+        let hash = hash_of(&format!("{settings:?}"), self.object, self.ownership);
+        if let Some(metadata) = self.resources.objects.covered(&self.id, hash) {
+            return Ok(only_metadata(metadata));
+        }
+        self.resources.objects.attempt(&self.id);
         let manifest = self.configuration();
         let metadata = match settings.ignored.is_empty() {
             true => self.apply_all(settings, &manifest).await?,
             false => self.apply_unless_ignored(settings, manifest).await?,
         };
-        self.own(metadata).await.map(only_metadata)
+        let applied = only_metadata(self.own(metadata).await?);
+        let baseline = Baseline::new(hash, self.compared(settings, &applied.metadata), &applied);
+        self.resources.objects.insert(&self.id, baseline);
+        Ok(applied)
+    }
+
+    /// Whoever writes the body may have taken over a field. With `ignoreFields` only the hash in the annotation counts.
+    fn compared(&self, settings: &ServerSideApply, applied: &ObjectMeta) -> Compared {
+        if settings.ignored.is_empty() {
+            return Compared { demands: Demands::of(&self.object.object.metadata, self.ownership), body: true };
+        }
+        let hash = applied.annotations.as_ref().and_then(|annotations| annotations.get_key_value(CONFIG_SPEC_HASH));
+        let annotations = hash.map(|(key, hash)| BTreeMap::from([(key.clone(), hash.clone())]));
+        let demanded = ObjectMeta { annotations, ..ObjectMeta::default() };
+        Compared { demands: Demands::of(&demanded, self.ownership), body: false }
     }
 
     async fn apply_all(&self, settings: &ServerSideApply, manifest: &Value) -> Result<ObjectMeta, ApplyError> {
