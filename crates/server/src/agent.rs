@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::ensure;
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use ocm_agent::{
     AgentConfig, AgentError, Components, agent,
     work::{DEFAULT_DRIFT_WATCH_LIMIT, HoldLimit},
@@ -144,7 +144,16 @@ pub(crate) struct AgentArgs {
 
     /// Keep copies of the works in Secrets of the agent's namespace on the managed cluster, and repair from them if the agent is
     /// restarted while the hub is away
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = flags::flag
+    )]
     keep_works_offline: bool,
 
     /// How many works are processed at the same time, at least 1
