@@ -27,7 +27,7 @@ fn job(world: &WorkWorld, name: &str) -> Value {
     job
 }
 
-fn config(world: &WorkWorld, group: &str, resource: &str, name: &str, rules: Value) -> Value {
+fn config(world: &WorkWorld, group: &str, resource: &str, name: &str, rules: &Value) -> Value {
     let id = json!({"group": group, "resource": resource, "namespace": world.cluster, "name": name});
     // With Update, the fields of a job that the server has added would be removed, which it refuses.
     json!({"resourceIdentifier": id, "conditionRules": rules, "updateStrategy": {"type": "ServerSideApply"}})
@@ -86,7 +86,7 @@ async fn a_job_that_finishes_completes_its_work_which_is_frozen_until_it_is_not_
     let (world, name) = (world().await?, unique("job"));
     let rule = json!([{"condition": "Complete", "type": "WellKnownConditions"}]);
     let spec = |job: Value, rules: Value| json!({"workload": {"manifests": [job]}, "manifestConfigs": rules});
-    let rules = json!([config(&world, "batch", "jobs", "*", rule)]);
+    let rules = json!([config(&world, "batch", "jobs", "*", &rule)]);
     world.create_with(&name, spec(job(&world, &name), rules.clone())).await?;
     assert_eq!(world.is(&name, "Complete", "False").await?, "The job is not finished");
     finish(&world, &name).await?;
@@ -106,7 +106,7 @@ async fn a_job_that_finishes_completes_its_work_which_is_frozen_until_it_is_not_
     let labels = jobs(&world).get(&name).await?.metadata.labels.unwrap_or_default();
     assert!(!labels.contains_key("new"), "{labels:?}");
 
-    world.edit(&name, json!({"manifestConfigs": [config(&world, "batch", "jobs", "*", json!([]))]})).await?;
+    world.edit(&name, json!({"manifestConfigs": [config(&world, "batch", "jobs", "*", &json!([]))]})).await?;
     has_no(&world, &name, "Complete").await?;
     world.is(&name, "Applied", "True").await?;
     let labels = jobs(&world).get(&name).await?.metadata.labels.unwrap_or_default();
@@ -120,7 +120,7 @@ async fn a_work_completes_with_the_only_job_that_has_a_rule() -> Result<()> {
     let (world, name) = (world().await?, unique("jobs"));
     let (first, second) = (format!("{name}-1"), format!("{name}-2"));
     let rules =
-        config(&world, "batch", "jobs", &first, json!([{"condition": "Complete", "type": "WellKnownConditions"}]));
+        config(&world, "batch", "jobs", &first, &json!([{"condition": "Complete", "type": "WellKnownConditions"}]));
     let manifests = [job(&world, &first), job(&world, &second)];
     world.create_with(&name, json!({"workload": {"manifests": manifests}, "manifestConfigs": [rules]})).await?;
     world.is(&name, "Complete", "False").await?;
@@ -139,7 +139,7 @@ async fn an_object_that_is_complete_stays_as_it_is_while_others_are_applied() ->
     let (world, name) = (world().await?, unique("partly"));
     let (first, second) = (format!("{name}-1"), format!("{name}-2"));
     let rules = json!([{"condition": "Complete", "type": "WellKnownConditions"}]);
-    let configs = json!([config(&world, "batch", "jobs", "*", rules)]);
+    let configs = json!([config(&world, "batch", "jobs", "*", &rules)]);
     let manifests = json!([job(&world, &first), job(&world, &second)]);
     world.create_with(&name, json!({"workload": {"manifests": manifests}, "manifestConfigs": configs})).await?;
     of_object(&world, &name, 0, "Complete", "False").await?;
@@ -169,8 +169,8 @@ async fn conditions_follow_cel_expressions_and_those_that_fail_say_why() -> Resu
     let ready = json!({"condition": "example.com/Ready", "type": "CEL", "celExpressions": ["true", expression]});
     let invalid = json!({"condition": "example.com/Ready", "type": "CEL", "celExpressions": ["object.data.size("]});
     let configs = [
-        config(&world, "", "configmaps", &good, json!([progressing, ready])),
-        config(&world, "", "configmaps", &bad, json!([invalid])),
+        config(&world, "", "configmaps", &good, &json!([progressing, ready])),
+        config(&world, "", "configmaps", &bad, &json!([invalid])),
     ];
     let manifests = [world.config_map(&good), world.config_map(&bad)];
     world.create_with(&name, json!({"workload": {"manifests": manifests}, "manifestConfigs": configs})).await?;
@@ -203,9 +203,9 @@ async fn a_rule_whose_condition_no_status_can_have_fails_its_object_alone() -> R
     let (reserved, malformed, good) = (format!("{name}-1"), format!("{name}-2"), format!("{name}-3"));
     let rule = |condition: &str| json!([{"condition": condition, "type": "CEL", "celExpressions": ["true"]}]);
     let configs = [
-        config(&world, "", "configmaps", &reserved, rule("Applied")),
-        config(&world, "", "configmaps", &malformed, rule("not a type")),
-        config(&world, "", "configmaps", &good, rule("Fine")),
+        config(&world, "", "configmaps", &reserved, &rule("Applied")),
+        config(&world, "", "configmaps", &malformed, &rule("not a type")),
+        config(&world, "", "configmaps", &good, &rule("Fine")),
     ];
     let manifests = [world.config_map(&reserved), world.config_map(&malformed), world.config_map(&good)];
     world.create_with(&name, json!({"workload": {"manifests": manifests}, "manifestConfigs": configs})).await?;
@@ -229,14 +229,14 @@ async fn a_work_whose_objects_do_not_change_is_not_written() -> Result<()> {
         "messageExpression": "object.metadata.labels.map(k, k).join()"}]);
     let mut map = world.config_map(&name);
     map["metadata"]["labels"] = json!({"b": "", "a": "", "c": ""});
-    let configs = [config(&world, "", "configmaps", &name, rules)];
+    let configs = [config(&world, "", "configmaps", &name, &rules)];
     world.create_with(&name, json!({"workload": {"manifests": [map]}, "manifestConfigs": configs})).await?;
     assert_eq!(world.is(&name, "Complete", "False").await?, "abc");
     let written = world.works().get(&name).await?.metadata.resource_version;
     // Another work that is polled more than once in the meantime.
     let (other, done) = (unique("other"), json!({"metadata": {"annotations": {"phase": "done"}}}));
     let rule = json!([{"condition": "Done", "type": "CEL", "celExpressions": ["has(object.metadata.annotations)"]}]);
-    let configs = [config(&world, "", "configmaps", &other, rule)];
+    let configs = [config(&world, "", "configmaps", &other, &rule)];
     let spec = json!({"workload": {"manifests": [world.config_map(&other)]}, "manifestConfigs": configs});
     world.create_with(&other, spec).await?;
     world.is(&other, "Done", "False").await?;
