@@ -9,8 +9,8 @@ use ocm_runtime::feature_gates::FeatureGates;
 
 fuzz_target!(|data: &[u8]| {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime is built");
-    // Without a client, so that everything that takes a right is refused.
-    let admission = Admission::new(None, FeatureGates::default());
+    // Without a client, so that everything that takes a right is refused. With a limit that the fuzzer reaches.
+    let admission = Admission::new(None, FeatureGates::default()).with_manifest_limit(1000);
     for webhook in Webhook::ALL {
         let answer = runtime.block_on(admission.answer(webhook, data, Timestamp::UNIX_EPOCH));
         let Ok(answer) = answer else { continue };

@@ -1,9 +1,12 @@
-//! `ocm webhook`: admission of clusters and set bindings, and conversion of add-ons.
+//! `ocm webhook`: admission of clusters, set bindings and works, and conversion of add-ons.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use ocm_api::webhooks::{HEALTH_PORT, METRICS_PORT, PORT};
+use ocm_api::{
+    limits::MAX_MANIFEST_BYTES,
+    webhooks::{HEALTH_PORT, METRICS_PORT, PORT},
+};
 use ocm_hub::{
     feature_gates,
     webhook::{self, WebhookConfig, admission::Admission},
@@ -21,14 +24,14 @@ use crate::{args, flags::Given, process};
 /// The user agent; the part before the slash is the field manager.
 const USER_AGENT: &str = concat!("ocm-webhook/", env!("CARGO_PKG_VERSION"));
 
-/// Run the webhooks that check clusters and set bindings, and convert add-ons between API versions
+/// Run the webhooks that check clusters, set bindings and works, and convert add-ons between API versions
 ///
-/// In the cluster it is the backend of the services cluster-manager-registration-webhook and cluster-manager-addon-webhook;
-/// for one outside, `ocm webhooks --url` and `ocm crds --conversion-url` set its address.
+/// In the cluster it is the backend of the services cluster-manager-registration-webhook, cluster-manager-work-webhook and
+/// cluster-manager-addon-webhook; for one outside, `ocm webhooks --url` and `ocm crds --conversion-url` set its address.
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
     /// Kubeconfig of the hub, for access reviews. Defaults to the pod's service account; without either, add-ons are converted,
-    /// and changes of clusters and bindings that need a right are refused
+    /// and changes of clusters, bindings and works that need a right are refused
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -56,9 +59,14 @@ pub(crate) struct WebhookArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
 
-    /// Feature gates, as Name=true or Name=false, separated by commas. Only DefaultClusterSet has an effect here
+    /// Feature gates, as Name=true or Name=false, separated by commas. Only DefaultClusterSet, NilExecutorValidating and
+    /// ManifestWorkReplicaSet have an effect here
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     feature_gates: Vec<String>,
+
+    /// Maximum size of all manifests of a work, in bytes; larger works are refused
+    #[arg(long = "manifestLimit", value_name = "NUMBER", default_value_t = MAX_MANIFEST_BYTES)]
+    manifest_limit: usize,
 
     /// Log level: 0 is info, 1 to 3 are debug, 4 and more are trace. RUST_LOG takes precedence
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
@@ -91,7 +99,7 @@ impl WebhookArgs {
             tls: Tls::new(&options, &Clock::System)?,
             probes: side(self.health_probe_port),
             metrics: side(self.metrics_port),
-            admission: Admission::new(self.client(context)?, gates),
+            admission: Admission::new(self.client(context)?, gates).with_manifest_limit(self.manifest_limit),
         })
     }
 
@@ -99,7 +107,8 @@ impl WebhookArgs {
     fn client(&self, context: &Context) -> anyhow::Result<Option<kube::Client>> {
         if self.kubeconfig.is_none() && !is_pod() {
             warn!(
-                "no --kubeconfig is given and this is no pod: changes of clusters and bindings that take a right are refused"
+                "no --kubeconfig is given and this is no pod: changes of clusters, bindings and works that take a right are \
+                 refused"
             );
             return Ok(None);
         }

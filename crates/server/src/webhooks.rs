@@ -11,7 +11,7 @@ use crate::{address, process};
 
 /// Print the configurations of the admission webhooks, ready for `kubectl apply --server-side -f -`
 ///
-/// With them the hub's API server asks `ocm webhook` about every change of a cluster or set binding. It must run before they
+/// With them the hub's API server asks `ocm webhook` about every change of a cluster, set binding or work. It must run before they
 /// are applied: while it does not answer, such changes are refused.
 #[derive(Debug, Args)]
 pub(crate) struct WebhooksArgs {

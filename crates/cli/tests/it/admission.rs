@@ -11,6 +11,7 @@ use ocm_api::{
         v1beta2::{ManagedClusterSetBinding, ManagedClusterSetBindingSpec},
     },
     labels,
+    work::v1::ManifestWork,
 };
 use ocm_testing::{ControlPlane, Seen, client_for, eventually, unique};
 use serde_json::{Value, json};
@@ -248,6 +249,57 @@ async fn what_was_wrong_before_the_policies_can_still_be_edited_and_deleted() ->
     Ok(())
 }
 
+#[tokio::test]
+async fn an_executor_is_used_by_those_who_may_and_stays_through_other_edits() -> Result<()> {
+    let (hub, name) = (hub().await?, unique("work"));
+    let works = "work.open-cluster-management.io";
+    let executor = |name: &str| {
+        let account = json!({ "namespace": "team", "name": name });
+        json!({ "subject": { "type": "ServiceAccount", "serviceAccount": account } })
+    };
+    let work = |executor: Option<Value>| -> Result<ManifestWork> {
+        let manifest =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "b" } });
+        let spec = json!({ "workload": { "manifests": [manifest] }, "executor": executor });
+        Ok(serde_json::from_value(json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec }))?)
+    };
+    let edit = rule(&["create", "patch", "get"], works, "manifestworks", None);
+    let execute = rule(&["execute-as"], works, "manifestworks", Some("system:serviceaccount:team:deployer"));
+    let (user, client) = user_who_may(hub, &[edit, execute]).await?;
+    let api = Api::<ManifestWork>::namespaced(client, "default");
+    let dry = PostParams { dry_run: true, ..<_>::default() };
+    let admin = work(Some(executor("admin")))?;
+    let message = is_refused("the executor is refused", || api.create(&dry, &admin)).await?;
+    assert_says(&message, &["403", &user, "team/admin", "execute-as", "system:serviceaccount:team:admin"]);
+    let allowed = work(Some(executor("deployer")))?;
+    eventually("the work is created", || async { api.create(&<_>::default(), &allowed).await.map(Some) }).await?;
+    let labelled = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
+    let unlabelled = Patch::Merge(json!({ "metadata": { "labels": null } }));
+    hub.kubectl(&[
+        "patch",
+        "manifestwork",
+        &name,
+        "--type=merge",
+        "-p",
+        &json!({ "spec": { "executor": executor("admin") } }).to_string(),
+    ])
+    .await?;
+    api.patch(&name, &PatchParams::default(), &labelled).await?;
+    let removed = Patch::Merge(json!({ "spec": { "executor": null } }));
+    api.patch(&name, &PatchParams::default(), &removed).await?;
+    api.patch(&name, &PatchParams::default(), &unlabelled).await?;
+    let dry = PatchParams { dry_run: true, ..<_>::default() };
+    let again = Patch::Merge(json!({ "spec": { "executor": executor("admin") } }));
+    is_refused("the edit is refused", || api.patch(&name, &dry, &again)).await?;
+    api.create(&PostParams { dry_run: true, ..<_>::default() }, &{
+        let mut other = work(None)?;
+        other.metadata.name = Some(unique("without"));
+        other
+    })
+    .await?;
+    Ok(())
+}
+
 /// Kubernetes checks expressions against the schema of their objects, and only warns.
 #[tokio::test]
 async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force() -> Result<()> {
@@ -264,7 +316,7 @@ async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force()
     .await?;
     let bindings = list("validatingadmissionpolicybindings").await?;
     let ours: Vec<_> = policies.iter().filter(|policy| policy.data["spec"]["matchConstraints"].is_object()).collect();
-    assert_eq!(ours.len(), 2);
+    assert_eq!(ours.len(), 3);
     for policy in ours {
         assert_eq!(policy.data["status"]["typeChecking"], json!({}), "{policy:?}");
         let name = policy.metadata.name.as_deref().context("no name")?;

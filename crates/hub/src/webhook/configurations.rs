@@ -11,11 +11,12 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use ocm_api::{
-    cluster::GROUP,
-    namespaces,
+    cluster, namespaces,
     webhooks::{
         CLUSTER_MUTATORS, CLUSTER_VALIDATORS, PORT, REGISTRATION_SERVICE, REVIEW_VERSIONS, SET_BINDING_VALIDATORS,
+        WORK_SERVICE, WORK_VALIDATORS,
     },
+    work,
 };
 
 use super::admission::Webhook;
@@ -41,42 +42,82 @@ pub struct Configurations {
     pub validating: Vec<ValidatingWebhookConfiguration>,
 }
 
+/// A webhook, and what it is asked about.
+struct Installed {
+    webhook: Webhook,
+    /// Its own name, and that of its configuration.
+    name: &'static str,
+    service: &'static str,
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+}
+
+const MUTATING: [Installed; 1] = [Installed {
+    webhook: Webhook::MutateCluster,
+    name: CLUSTER_MUTATORS,
+    service: REGISTRATION_SERVICE,
+    group: cluster::GROUP,
+    version: "*",
+    resource: "managedclusters",
+}];
+
+/// As in OCM, ManifestWorkReplicaSets are not among them: their webhook is called only if an administrator has that done.
+const VALIDATING: [Installed; 3] = [
+    Installed { webhook: Webhook::ValidateCluster, name: CLUSTER_VALIDATORS, ..MUTATING[0] },
+    Installed {
+        webhook: Webhook::ValidateSetBinding,
+        name: SET_BINDING_VALIDATORS,
+        service: REGISTRATION_SERVICE,
+        group: cluster::GROUP,
+        version: "v1beta2",
+        resource: "managedclustersetbindings",
+    },
+    Installed {
+        webhook: Webhook::ValidateWork,
+        name: WORK_VALIDATORS,
+        service: WORK_SERVICE,
+        group: work::GROUP,
+        version: "*",
+        resource: "manifestworks",
+    },
+];
+
 /// The configurations for webhooks that are reached at `target`.
 #[must_use]
 pub fn configurations(target: &Target) -> Configurations {
-    let mutating = vec![mutating(target, CLUSTER_MUTATORS, Webhook::MutateCluster)];
-    let validating =
-        [(CLUSTER_VALIDATORS, Webhook::ValidateCluster), (SET_BINDING_VALIDATORS, Webhook::ValidateSetBinding)];
-    let validating = validating.into_iter().map(|(name, webhook)| self::validating(target, name, webhook)).collect();
-    Configurations { mutating, validating }
+    Configurations {
+        mutating: MUTATING.iter().map(|installed| mutating(target, installed)).collect(),
+        validating: VALIDATING.iter().map(|installed| validating(target, installed)).collect(),
+    }
 }
 
-fn mutating(target: &Target, name: &str, webhook: Webhook) -> MutatingWebhookConfiguration {
+fn mutating(target: &Target, installed: &Installed) -> MutatingWebhookConfiguration {
     let webhook = MutatingWebhook {
-        name: name.into(),
+        name: installed.name.into(),
         admission_review_versions: review_versions(),
-        client_config: client_config(target, webhook),
+        client_config: client_config(target, installed),
         failure_policy: Some("Fail".into()),
-        rules: Some(vec![rule(webhook)]),
+        rules: Some(vec![rule(installed)]),
         side_effects: "None".into(),
         timeout_seconds: Some(TIMEOUT),
         ..MutatingWebhook::default()
     };
-    MutatingWebhookConfiguration { metadata: metadata(name), webhooks: Some(vec![webhook]) }
+    MutatingWebhookConfiguration { metadata: metadata(installed.name), webhooks: Some(vec![webhook]) }
 }
 
-fn validating(target: &Target, name: &str, webhook: Webhook) -> ValidatingWebhookConfiguration {
+fn validating(target: &Target, installed: &Installed) -> ValidatingWebhookConfiguration {
     let webhook = ValidatingWebhook {
-        name: name.into(),
+        name: installed.name.into(),
         admission_review_versions: review_versions(),
-        client_config: client_config(target, webhook),
+        client_config: client_config(target, installed),
         failure_policy: Some("Fail".into()),
-        rules: Some(vec![rule(webhook)]),
+        rules: Some(vec![rule(installed)]),
         side_effects: "None".into(),
         timeout_seconds: Some(TIMEOUT),
         ..ValidatingWebhook::default()
     };
-    ValidatingWebhookConfiguration { metadata: metadata(name), webhooks: Some(vec![webhook]) }
+    ValidatingWebhookConfiguration { metadata: metadata(installed.name), webhooks: Some(vec![webhook]) }
 }
 
 fn metadata(name: &str) -> ObjectMeta {
@@ -87,10 +128,10 @@ fn review_versions() -> Vec<String> {
     REVIEW_VERSIONS.map(str::to_owned).to_vec()
 }
 
-fn client_config(target: &Target, webhook: Webhook) -> WebhookClientConfig {
+fn client_config(target: &Target, Installed { webhook, service, .. }: &Installed) -> WebhookClientConfig {
     let url = target.url.as_ref().map(|base| format!("{}{}", base.trim_end_matches('/'), webhook.path()));
     let service = url.is_none().then(|| ServiceReference {
-        name: REGISTRATION_SERVICE.into(),
+        name: (*service).into(),
         namespace: namespaces::HUB.into(),
         path: Some(webhook.path().into()),
         port: Some(PORT),
@@ -99,14 +140,10 @@ fn client_config(target: &Target, webhook: Webhook) -> WebhookClientConfig {
 }
 
 /// What a webhook is asked about.
-fn rule(webhook: Webhook) -> RuleWithOperations {
-    let (version, resource) = match webhook {
-        Webhook::MutateCluster | Webhook::ValidateCluster => ("*", "managedclusters"),
-        Webhook::ValidateSetBinding => ("v1beta2", "managedclustersetbindings"),
-    };
+fn rule(Installed { group, version, resource, .. }: &Installed) -> RuleWithOperations {
     let list = |text: &str| Some(vec![text.to_owned()]);
     RuleWithOperations {
-        api_groups: list(GROUP),
+        api_groups: list(group),
         api_versions: list(version),
         resources: list(resource),
         operations: Some(vec!["CREATE".into(), "UPDATE".into()]),

@@ -77,7 +77,7 @@ struct Server {
 
 fn router(context: Context, admission: Admission) -> Router {
     let mut router = Router::new().route(CONVERT_PATH, post(convert));
-    for webhook in Webhook::ALL {
+    for webhook in admission.webhooks() {
         router = router.route(webhook.path(), post(move |server, request| admit(server, webhook, request)));
     }
     router.layer(DefaultBodyLimit::max(LARGEST_REQUEST)).with_state(Server { context, admission })

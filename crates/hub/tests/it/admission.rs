@@ -14,6 +14,7 @@ use ocm_testing::{ControlPlane, Seen, client_for, eventually};
 use crate::support::{ACCOUNT, NAMESPACE, install};
 
 const POLICY: &str = "managedclustervalidators.admission.cluster.open-cluster-management.io";
+const WORKS: &str = "manifestworkvalidators.admission.work.open-cluster-management.io";
 const POLICIES: &str = "validatingadmissionpolicies,validatingadmissionpolicybindings";
 const WEBHOOKS: &str = "validatingwebhookconfigurations";
 
@@ -26,9 +27,9 @@ async fn start(plane: &ControlPlane) -> Result<Context> {
     Ok(context)
 }
 
-/// Waits until the metrics say whether the changes of clusters and of bindings are checked.
-async fn wait_for(context: &Context, clusters: u8, bindings: u8) -> Result<()> {
-    let expected = [("ManagedCluster", clusters), ("ManagedClusterSetBinding", bindings)];
+/// Waits until the metrics say whether the changes of clusters, of bindings and of works are checked.
+async fn wait_for(context: &Context, clusters: u8, bindings: u8, works: u8) -> Result<()> {
+    let expected = [("ManagedCluster", clusters), ("ManagedClusterSetBinding", bindings), ("ManifestWork", works)];
     let lines = expected.map(|(kind, value)| format!("ocm_admission_enforced{{kind=\"{kind}\"}} {value}"));
     eventually("the hub knows what is checked", || async {
         let metrics = context.metrics().encode();
@@ -51,26 +52,29 @@ async fn a_hub_says_what_neither_policies_nor_webhooks_check() -> Result<()> {
     let converter = Context::new();
     install(&plane, &converter).await?;
     let hub = start(&plane).await?;
-    wait_for(&hub, 1, 1).await?;
+    wait_for(&hub, 1, 1, 1).await?;
 
     let webhooks = configurations(&Target::default()).validating;
     let webhooks = webhooks.iter().map(yaml::to_string).collect::<Result<Vec<_>, _>>()?.join("---\n");
     plane.apply_yaml(&webhooks).await?;
     plane.kubectl(&["delete", POLICIES, "--all"]).await?;
     let hub = start(&plane).await?;
-    wait_for(&hub, 1, 1).await?;
+    wait_for(&hub, 1, 1, 1).await?;
     assert!(hub.health().warnings().is_empty());
     assert_eq!(notes(&plane).await?, [""; 0]);
 
     let open = r#"[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"}]"#;
     plane.kubectl(&["patch", WEBHOOKS, POLICY, "--type=json", "-p", open]).await?;
+    plane.kubectl(&["delete", WEBHOOKS, WORKS]).await?;
     let hub = start(&plane).await?;
-    wait_for(&hub, 0, 1).await?;
+    wait_for(&hub, 0, 1, 0).await?;
     let note = eventually("the hub records an event", || async { anyhow::Ok(notes(&plane).await?.pop()) }).await?;
     for words in [
         "does not check who may accept clusters",
         &format!("ValidatingAdmissionPolicyBinding {POLICY} does not exist"),
         &format!("ValidatingWebhookConfiguration {POLICY} allows every change that it fails to check"),
+        "and who may create works with which executor",
+        &format!("ValidatingAdmissionPolicy {WORKS} does not exist"),
         "kubectl apply --server-side -f deploy/hub.yaml",
     ] {
         assert!(note.contains(words), "{words}: {note}");

@@ -145,7 +145,7 @@ pub(super) static TABLE: &[Flag] = &[
     flag(Webhook, "tls-cipher-suites", "", List, Works),
     flag(Webhook, "kubeconfig", "", Text, Works),
     flag(Webhook, "feature-gates", "", List, Works),
-    flag(Webhook, "manifestLimit", "512000", Integer, NoEffect("checking ManifestWorks at admission is not built yet")),
+    flag(Webhook, "manifestLimit", "512000", Integer, Works),
     flag(Webhook, "v", "0", Integer, Works),
     flag(Webhook, "vmodule", "", Text, VMODULE),
     flag(Webhook, "log-flush-frequency", "5s", Duration, LOGS),

@@ -4,7 +4,12 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 use kube::{Api, ResourceExt as _, api::PostParams};
-use ocm_api::{cluster::v1::ManagedCluster, crds::Side, labels, namespaces, webhooks::CLUSTER_VALIDATORS};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    crds::Side,
+    labels, namespaces,
+    webhooks::{CLUSTER_VALIDATORS, WORK_VALIDATORS},
+};
 use ocm_testing::{ControlPlane, Seen, eventually, unique, write_kubeconfig};
 use serde_json::{Value, json};
 
@@ -16,6 +21,7 @@ use crate::{
 const WEBHOOK_MANIFESTS: &str = include_str!("../../../../deploy/pods/webhook.yaml");
 const ACCOUNT: &str = "registration-webhook-sa";
 const CLUSTERS: &str = "cluster.open-cluster-management.io";
+const WORKS: &str = "work.open-cluster-management.io";
 
 /// A hub's API server that asks a webhook about every change.
 struct Stage {
@@ -28,6 +34,8 @@ const EDITOR: &str = "editor";
 const ACCEPTER: &str = "accepter";
 const JOINER: &str = "joiner";
 const BINDER: &str = "binder";
+const WORKER: &str = "worker";
+const EXECUTOR: &str = "executor";
 
 /// A webhook under the account and the rights of `deploy/`, and a hub's API server that calls it.
 async fn webhook_of(plane: &ControlPlane) -> Result<Webhook> {
@@ -145,12 +153,18 @@ fn rights() -> String {
     let rule = |group: &str, resource: &str, verbs: &[&str], names: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names});
     let edit = rule(CLUSTERS, "managedclusters", &["get", "create", "patch"], &[]);
     let bindings = rule(CLUSTERS, "managedclustersetbindings", &["create"], &[]);
+    let works = rule(WORKS, "manifestworks", &["get", "create", "patch"], &[]);
     let join = |sets: &[&str]| rule(CLUSTERS, "managedclustersets/join", &["create"], sets);
     let accept = rule("register.open-cluster-management.io", "managedclusters/accept", &["update"], &[]);
     let users = [
         (EDITOR, vec![edit.clone(), join(&["default"]), bindings.clone()]),
         (ACCEPTER, vec![edit.clone(), join(&["default"]), accept]),
         (JOINER, vec![edit, join(&["default", "mine"])]),
+        (WORKER, vec![works.clone()]),
+        (
+            EXECUTOR,
+            vec![works, rule(WORKS, "manifestworks", &["execute-as"], &["system:serviceaccount:team:deployer"])],
+        ),
         (BINDER, vec![bindings, rule(CLUSTERS, "managedclustersets/bind", &["create"], &["mine"])]),
     ];
     let group = "rbac.authorization.k8s.io";
@@ -192,6 +206,7 @@ async fn an_api_server_asks_about_clusters_and_bindings_and_refuses_changes_whil
     times_of_taints_are_the_hubs(&stage).await?;
     sets_are_joined_and_bound_by_those_who_may(&stage).await?;
     an_invalid_cluster_name_is_refused(&stage).await?;
+    works_are_checked_and_executors_used_by_those_who_may(&stage).await?;
     nothing_is_changed_without_an_answer(&mut stage).await
 }
 
@@ -259,6 +274,56 @@ async fn an_invalid_cluster_name_is_refused(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
+async fn works_are_checked_and_executors_used_by_those_who_may(stage: &Stage) -> Result<()> {
+    // The webhook checks this, and not the policies.
+    stage.plane.kubectl(&["delete", "validatingadmissionpolicybindings", "--all"]).await?;
+    let (name, executor) = (
+        unique("work"),
+        json!({"subject": {"type": "ServiceAccount",
+        "serviceAccount": {"namespace": "team", "name": "deployer"}}}),
+    );
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}});
+    let refused = [
+        (json!([]), "spec.workload.manifests is empty"),
+        (json!([config_map, config_map]), "spec.workload.manifests[1] is the same object as [0] (ConfigMap b/a of v1)"),
+        (large(), "512042 bytes, and the limit is 512000"),
+    ];
+    for (manifests, words) in refused {
+        assert_refused(
+            stage.create(WORKER, &work(&name, &manifests, &json!(null))).await,
+            &[WORK_VALIDATORS, "denied the request", words],
+        );
+    }
+    assert_refused(
+        stage.create(WORKER, &work(&name, &json!([config_map]), &executor)).await,
+        &["user worker may not apply a work in namespace default as executor team/deployer", "execute-as"],
+    );
+    stage.create(EXECUTOR, &work(&name, &json!([config_map]), &executor)).await?;
+    let label = json!({"metadata": {"labels": {"a": "b"}}}).to_string();
+    stage.plane.kubectl(&["patch", "manifestwork", &name, "--as", WORKER, "--type=merge", "-p", &label]).await?;
+    stage.create(WORKER, &work(&unique("work"), &json!([config_map]), &json!(null))).await?;
+    stage.plane.kubectl(&["delete", "manifestwork", &name]).await?;
+    Ok(())
+}
+
+/// One manifest that is too large, with characters that API servers escape.
+fn large() -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}});
+    object["data"] = json!({"a": "<".repeat(2), "b": ""});
+    let escaped = object.to_string().len() + 2 * 5;
+    object["data"]["b"] = json!("x".repeat(512_042 - 4 - escaped));
+    json!([object])
+}
+
+fn work(name: &str, manifests: &Value, executor: &Value) -> Value {
+    let mut work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": "default"}, "spec": {"workload": {"manifests": manifests}}});
+    if !executor.is_null() {
+        work["spec"]["executor"] = executor.clone();
+    }
+    work
+}
+
 async fn nothing_is_changed_without_an_answer(stage: &mut Stage) -> Result<()> {
     let name = unique("unanswered");
     stage.create(EDITOR, &cluster(&name, &json!({}))).await?;
@@ -271,6 +336,11 @@ async fn nothing_is_changed_without_an_answer(stage: &mut Stage) -> Result<()> {
         &["failed calling webhook", "managedclustermutators"],
     );
     assert_refused(stage.create(BINDER, &binding("mine")).await, &["failed calling webhook"]);
+    let some = json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]);
+    assert_refused(
+        stage.create(WORKER, &work("w", &some, &json!(null))).await,
+        &["failed calling webhook", WORK_VALIDATORS],
+    );
     stage.plane.kubectl(&["delete", "managedcluster", &name]).await?;
     stage.webhook.restart().await?;
     asks(&stage.plane).await?;

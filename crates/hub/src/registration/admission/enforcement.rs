@@ -9,8 +9,9 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use ocm_api::{
-    cluster::GROUP,
-    webhooks::{CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS},
+    cluster,
+    webhooks::{CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS, WORK_VALIDATORS},
+    work,
 };
 
 /// What must be checked of the changes of a kind.
@@ -18,6 +19,7 @@ use ocm_api::{
 pub(super) struct Check {
     /// The kind, for the metric.
     pub(super) kind: &'static str,
+    pub(super) group: &'static str,
     pub(super) resource: &'static str,
     /// The name of the policy of `deploy/hub.yaml`, of its binding, and of the configuration of the webhook.
     pub(super) name: &'static str,
@@ -25,18 +27,27 @@ pub(super) struct Check {
     pub(super) enforces: &'static str,
 }
 
-pub(super) const CHECKS: [Check; 2] = [
+pub(super) const CHECKS: [Check; 3] = [
     Check {
         kind: "ManagedCluster",
+        group: cluster::GROUP,
         resource: "managedclusters",
         name: CLUSTER_VALIDATORS,
         enforces: "who may accept clusters and put them into cluster sets",
     },
     Check {
         kind: "ManagedClusterSetBinding",
+        group: cluster::GROUP,
         resource: "managedclustersetbindings",
         name: SET_BINDING_VALIDATORS,
         enforces: "who may bind cluster sets to namespaces",
+    },
+    Check {
+        kind: "ManifestWork",
+        group: work::GROUP,
+        resource: "manifestworks",
+        name: WORK_VALIDATORS,
+        enforces: "who may create works with which executor",
     },
 ];
 
@@ -157,7 +168,7 @@ fn gap_of(webhook: &ValidatingWebhook, check: Check) -> Option<&'static str> {
     } else if is_restricted || webhook.match_conditions.as_ref().is_some_and(|conditions| !conditions.is_empty()) {
         Some("is restricted to some objects (by a selector or matchConditions)")
     } else {
-        let is_asked = |operation| webhook.rules.iter().flatten().any(|rule| covers(rule, check.resource, operation));
+        let is_asked = |operation| webhook.rules.iter().flatten().any(|rule| covers(rule, check, operation));
         let is_complete = is_asked("CREATE") && is_asked("UPDATE");
         (!is_complete).then_some("is not called for every change (rules)")
     }
@@ -172,7 +183,7 @@ fn selects_some(selector: &LabelSelector) -> bool {
     *selector != LabelSelector::default()
 }
 
-fn covers(rule: &RuleWithOperations, resource: &str, operation: &str) -> bool {
+fn covers(rule: &RuleWithOperations, check: Check, operation: &str) -> bool {
     let has = |list: &Option<Vec<String>>, wanted: &str| list.iter().flatten().any(|it| it == "*" || it == wanted);
-    has(&rule.api_groups, GROUP) && has(&rule.resources, resource) && has(&rule.operations, operation)
+    has(&rule.api_groups, check.group) && has(&rule.resources, check.resource) && has(&rule.operations, operation)
 }

@@ -145,7 +145,7 @@ impl Controller for AdmissionController {
                     warn!("{warning}");
                     self.record(warning.clone()).await;
                 }
-                None => info!("who may accept clusters and bind cluster sets is checked"),
+                None => info!("who may accept clusters, bind cluster sets and use executors is checked"),
             }
             *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
         }

@@ -102,33 +102,36 @@ fn a_webhook_that_is_not_asked_about_every_change_does_not_enforce() {
     assert_eq!(rule(|it| it["operations"] = json!(["*"])).state(CHECKS[0]), State::Enforced);
 }
 
-fn observed(states: [State; 2], said: Option<Said>) -> Observed {
+fn observed(states: [State; 3], said: Option<Said>) -> Observed {
     Observed { states: CHECKS.into_iter().zip(states).collect(), said }
 }
 
-fn warning(states: [State; 2]) -> Option<String> {
+fn warning(states: [State; 3]) -> Option<String> {
     AdmissionController::plan(&observed(states, None), now()).warning
 }
 
 #[test]
 fn the_warning_says_what_is_not_checked_why_and_how_to_install_it() {
-    assert_eq!(warning([State::Enforced, State::Enforced]), None);
+    assert_eq!(warning([State::Enforced, State::Enforced, State::Enforced]), None);
     let missing = State::Not(vec!["a does not exist".into(), "b does not exist".into()]);
-    let one = warning([missing.clone(), State::Enforced]).unwrap();
+    let one = warning([missing.clone(), State::Enforced, State::Enforced]).unwrap();
     let expected = "The API server does not check who may accept clusters and put them into cluster sets. a does not exist, \
                     b does not exist. Install the policies with: kubectl apply --server-side -f deploy/hub.yaml. Or run ocm \
                     webhook";
     assert!(one.starts_with(expected), "{one}");
-    let both = warning([State::Unsupported, missing]).unwrap();
+    let both = warning([State::Unsupported, missing.clone(), State::Enforced]).unwrap();
     assert!(both.contains("1.30 or newer") && both.contains("not check who may bind"), "{both}");
-    let denied = warning([State::Unknown("failed to get it: no".into()), State::Enforced]).unwrap();
+    let works = warning([State::Enforced, State::Enforced, missing]).unwrap();
+    assert!(works.starts_with("The API server does not check who may create works with which executor. "), "{works}");
+    let denied = warning([State::Unknown("failed to get it: no".into()), State::Enforced, State::Enforced]).unwrap();
     assert!(denied.contains("failed to get it: no. Grant the right with: kubectl apply"), "{denied}");
 }
 
 #[test]
 fn the_same_is_said_again_after_hours_and_something_else_at_once() {
-    let (fine, missing) = ([State::Enforced, State::Enforced], [State::Unsupported, State::Enforced]);
-    let say = |states: &[State; 2], said: Option<Said>, at| {
+    let (fine, missing) =
+        ([State::Enforced, State::Enforced, State::Enforced], [State::Unsupported, State::Enforced, State::Enforced]);
+    let say = |states: &[State; 3], said: Option<Said>, at| {
         AdmissionController::plan(&observed(states.clone(), said), at).say
     };
     let said = say(&missing, None, now());

@@ -1,14 +1,16 @@
-//! Admission: what may be changed of clusters and set bindings, and by whom.
+//! Admission: what may be changed of clusters, set bindings and works, and by whom.
 //!
 //! Each webhook is pure in what it decides: a request becomes a refusal, a changed object, or the rights that its requester
 //! must have. Whether they have them is asked of the hub (`access`). A question that cannot be asked is a refusal.
 
 mod access;
 mod cluster;
+mod manifests;
 mod refusal;
 mod review;
 mod set_binding;
 mod taints;
+mod work;
 
 use jiff::Timestamp;
 use kube::{
@@ -20,7 +22,8 @@ use kube::{
 };
 use ocm_api::{
     cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSetBinding},
-    feature_gates::DEFAULT_CLUSTER_SET,
+    feature_gates::{DEFAULT_CLUSTER_SET, MANIFEST_WORK_REPLICA_SET, NIL_EXECUTOR_VALIDATING},
+    limits::MAX_MANIFEST_BYTES,
     webhooks,
 };
 use ocm_runtime::feature_gates::FeatureGates;
@@ -40,11 +43,21 @@ pub enum Webhook {
     ValidateCluster,
     /// Checks ManagedClusterSetBindings.
     ValidateSetBinding,
+    /// Checks ManifestWorks.
+    ValidateWork,
+    /// Checks ManifestWorkReplicaSets.
+    ValidateReplicaSet,
 }
 
 impl Webhook {
     /// Every webhook there is.
-    pub const ALL: [Self; 3] = [Self::MutateCluster, Self::ValidateCluster, Self::ValidateSetBinding];
+    pub const ALL: [Self; 5] = [
+        Self::MutateCluster,
+        Self::ValidateCluster,
+        Self::ValidateSetBinding,
+        Self::ValidateWork,
+        Self::ValidateReplicaSet,
+    ];
 
     /// The path that API servers call.
     #[must_use]
@@ -53,7 +66,14 @@ impl Webhook {
             Self::MutateCluster => webhooks::MUTATE_CLUSTER_PATH,
             Self::ValidateCluster => webhooks::VALIDATE_CLUSTER_PATH,
             Self::ValidateSetBinding => webhooks::VALIDATE_SET_BINDING_PATH,
+            Self::ValidateWork => webhooks::VALIDATE_WORK_PATH,
+            Self::ValidateReplicaSet => webhooks::VALIDATE_REPLICA_SET_PATH,
         }
+    }
+
+    /// The feature gate without which it is not served.
+    fn gate(self) -> Option<&'static str> {
+        (self == Self::ValidateReplicaSet).then_some(MANIFEST_WORK_REPLICA_SET)
     }
 }
 
@@ -62,6 +82,7 @@ impl Webhook {
 pub struct Admission {
     hub: access::Hub,
     gates: FeatureGates,
+    manifest_limit: usize,
 }
 
 impl std::fmt::Debug for Admission {
@@ -75,7 +96,18 @@ impl Admission {
     /// a client, what depends on rights is refused.
     #[must_use]
     pub fn new(client: Option<Client>, gates: FeatureGates) -> Self {
-        Self { hub: access::Hub::new(client), gates }
+        Self { hub: access::Hub::new(client), gates, manifest_limit: MAX_MANIFEST_BYTES }
+    }
+
+    /// The same with another limit to the size of the manifests of a work, in bytes.
+    #[must_use]
+    pub fn with_manifest_limit(self, bytes: usize) -> Self {
+        Self { manifest_limit: bytes, ..self }
+    }
+
+    /// The webhooks that are served: those whose feature gate is on.
+    pub fn webhooks(&self) -> impl Iterator<Item = Webhook> {
+        Webhook::ALL.into_iter().filter(|webhook| webhook.gate().is_none_or(|gate| self.gates.enabled(gate)))
     }
 
     /// Answers a review.
@@ -90,6 +122,8 @@ impl Admission {
             Webhook::MutateCluster => self.mutate_cluster(&request, now),
             Webhook::ValidateCluster => self.validate_cluster(&request).await,
             Webhook::ValidateSetBinding => self.validate_set_binding(&request).await,
+            Webhook::ValidateWork => self.validate_work(&request).await,
+            Webhook::ValidateReplicaSet => self.validate_replica_set(&request),
         };
         review::write(&request, verdict)
     }
@@ -116,6 +150,24 @@ impl Admission {
         self.check_rights(request, set_binding::rights(&change)).await
     }
 
+    async fn validate_work(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
+        let change = Change::of(request)?;
+        if work::only_ends(&change) {
+            return Ok(json_patch::Patch::default());
+        }
+        manifests::check(&change.new.data, work::MANIFESTS, self.manifest_limit)?;
+        let right = work::right(&change, self.gates.enabled(NIL_EXECUTOR_VALIDATING))?;
+        self.check_rights(request, right).await.map_err(Refusal::as_bad_request)
+    }
+
+    fn validate_replica_set(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
+        let change = Change::of(request)?;
+        if !work::only_ends(&change) {
+            manifests::check(&change.new.data, work::MANIFESTS_OF_TEMPLATE, self.manifest_limit)?;
+        }
+        Ok(json_patch::Patch::default())
+    }
+
     async fn check_rights(
         &self,
         request: &AdmissionRequest<DynamicObject>,
@@ -139,12 +191,17 @@ struct Change<K> {
 
 impl<K: DeserializeOwned> Change<K> {
     fn read(request: &AdmissionRequest<DynamicObject>) -> Result<Self, Refusal> {
+        let change = Change::of(request)?;
+        Ok(Self { old: change.old.map(typed).transpose()?, new: typed(change.new)? })
+    }
+}
+
+impl<'a> Change<&'a DynamicObject> {
+    /// As the API server sends it.
+    fn of(request: &'a AdmissionRequest<DynamicObject>) -> Result<Self, Refusal> {
         let new = request.object.as_ref().ok_or_else(|| Refusal::invalid("the request contains no object"))?;
-        let old = match request.operation {
-            Operation::Create => None,
-            _ => request.old_object.as_ref().map(typed).transpose()?,
-        };
-        Ok(Self { old, new: typed(new)? })
+        let old = request.old_object.as_ref().filter(|_| request.operation != Operation::Create);
+        Ok(Self { old, new })
     }
 }
 

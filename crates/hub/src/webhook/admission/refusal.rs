@@ -24,6 +24,11 @@ impl Refusal {
         Self { code: 403, reason: reason::FORBIDDEN, message: message.into() }
     }
 
+    /// The same with the code that OCM gives every refusal of a work.
+    pub(super) fn as_bad_request(self) -> Self {
+        Self::invalid(self.message)
+    }
+
     /// As API servers answer it.
     pub(super) fn status(&self) -> Status {
         Status::failure(&self.message, self.reason).with_code(self.code)

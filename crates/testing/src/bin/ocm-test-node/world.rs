@@ -15,7 +15,8 @@ pub(crate) const CLUSTER: &str = "cluster1";
 /// The Deployment of the webhooks.
 pub(crate) const WEBHOOK: &str = "cluster-manager-webhook";
 /// Their services.
-const WEBHOOK_SERVICES: [&str; 2] = ["cluster-manager-registration-webhook", "cluster-manager-addon-webhook"];
+const WEBHOOK_SERVICES: [&str; 3] =
+    ["cluster-manager-registration-webhook", "cluster-manager-work-webhook", "cluster-manager-addon-webhook"];
 
 /// A control plane, its node, and the programs under test.
 pub(crate) struct World {

@@ -1,4 +1,4 @@
-//! Whether something enforces who may accept clusters and bind cluster sets: the policies of `deploy/hub.yaml`, or webhooks.
+//! Whether something enforces who may accept clusters, bind cluster sets and use executors: the policies of `deploy/hub.yaml`, or webhooks.
 //!
 //! Whether they answer shows in a dry run of what they refuse: a cluster whose address is not one with https.
 
@@ -12,7 +12,7 @@ use kube::{
 };
 use ocm_api::{
     cluster::v1::{ClientConfig, ManagedCluster, ManagedClusterSpec},
-    webhooks::{CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS},
+    webhooks::{CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS, WORK_VALIDATORS},
 };
 use serde::de::DeserializeOwned;
 
@@ -24,7 +24,7 @@ const NAME: &str = "clusteradm-check";
 
 pub(super) async fn check(server: &Connection) -> Outcome {
     let mut missing = Vec::new();
-    for name in [CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS] {
+    for name in [CLUSTER_VALIDATORS, SET_BINDING_VALIDATORS, WORK_VALIDATORS] {
         match absent(&server.client, name).await {
             Ok(absent) => missing.extend(absent),
             Err(error) => return Outcome::of_error(server, "read the admission policies", &error),
@@ -57,7 +57,8 @@ where
 
 fn not_installed(missing: &[String]) -> Outcome {
     let message = format!(
-        "nothing restricts who accepts clusters, moves them between cluster sets and binds those; missing: {}",
+        "nothing restricts who accepts clusters, moves them between cluster sets and binds those, or who uses executors of works; \
+         missing: {}",
         missing.join(", ")
     );
     let webhooks = "or, before Kubernetes 1.30, run ocm webhook and: ocm webhooks | kubectl apply --server-side -f -";
