@@ -22,6 +22,7 @@ const BUILT_GATES: &[&str] = &[
     feature_gates::ADDON_MANAGEMENT,
     feature_gates::MULTIPLE_HUBS,
     feature_gates::RAW_FEEDBACK_JSON_STRING,
+    feature_gates::EXECUTOR_VALIDATING_CACHES,
 ];
 
 /// Which halves of the agent run.
@@ -121,6 +122,7 @@ impl AgentConfig {
         let feedback = work::FeedbackSettings { json_raw, ..self.work.feedback };
         let work::Settings { cluster, hub_hash, agent_id, .. } = named;
         let offline = OfflineSettings { namespace: self.namespace.clone(), ..self.work.offline.clone() };
+        let caches_executors = self.feature_gates.enabled(feature_gates::EXECUTOR_VALIDATING_CACHES);
         work::Settings {
             cluster,
             hub_hash,
@@ -129,6 +131,7 @@ impl AgentConfig {
             offline,
             feedback,
             host: self.host.clone(),
+            caches_executors,
             ..self.work.clone()
         }
     }

@@ -112,6 +112,8 @@ pub struct Settings {
     pub status_sync: Duration,
     /// The least and the most time between two passes over a work that did not change.
     pub reapply: Range<Duration>,
+    /// Whether what executors may do is kept until RBAC objects change: the feature gate ExecutorValidatingCaches.
+    pub caches_executors: bool,
     /// How many works are reconciled at a time.
     pub workers: usize,
     /// How many watches of applied objects there are at most; with 0, drift is repaired by the regular pass alone.
@@ -140,6 +142,7 @@ impl Settings {
             host: String::new(),
             status_sync: limits::WORK_STATUS_SYNC,
             reapply: limits::WORK_REAPPLY_MIN..limits::WORK_REAPPLY_MAX,
+            caches_executors: false,
             workers: DEFAULT_WORKERS,
             drift_watch_limit: DEFAULT_DRIFT_WATCH_LIMIT,
             feedback: FeedbackSettings::default(),
@@ -193,6 +196,10 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let informers = Informers::new(client.clone(), context.clone());
     let damping = Damping { longest: settings.reapply.start };
     let objects = AppliedObjects::new(context.clock().clone(), damping);
+    let executors = match settings.caches_executors {
+        true => Executors::cached(client.clone(), &informers, context),
+        false => Executors::new(client.clone()),
+    };
     let settings = Arc::new(settings);
     let works = hub.namespaced(&settings.cluster, WatchFilter::all());
     let applied_works = informers.all(WatchFilter::all());
@@ -200,7 +207,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
         guard: Guard::new(&settings, hub.client(), &works, &applied_works),
         works,
         applied_works,
-        executors: Executors::new(client.clone()),
+        executors,
         resources: Resources::remembering(client, objects),
         stuck: StuckDeletions::default(),
         hub: hub.clone(),

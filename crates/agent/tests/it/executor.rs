@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
+use ocm_agent::work::Settings;
 use ocm_api::{conditions::manifest, reasons};
 use ocm_runtime::conditions::find;
 use ocm_testing::{Seen, eventually, fixture, unique};
@@ -175,6 +176,55 @@ async fn an_executor_has_the_rights_of_the_groups_of_service_accounts() -> Resul
     bind(&world, &granted, &format!("--group=system:serviceaccounts:{}", world.cluster)).await?;
     create(&world, &name, json!([world.config_map(&name)])).await?;
     manifest_is(&world, &name, 0, "True", "").await?;
+    world.stop().await;
+    Ok(())
+}
+
+/// With the feature gate ExecutorValidatingCaches.
+async fn caching() -> Result<WorkWorld> {
+    WorkWorld::with(|settings| Settings { caches_executors: true, ..settings }).await
+}
+
+/// Nothing touches the work: without the gate, the agent notices a loss of rights minutes later.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_caches_a_change_of_rights_has_works_applied_again() -> Result<()> {
+    let (world, name) = (caching().await?, unique("work"));
+    create(&world, &name, json!([world.config_map(&name)])).await?;
+    world.is(&name, "Applied", "False").await?;
+    let role = grant(&world, ALL_VERBS, "configmaps").await?;
+    world.is(&name, "Applied", "True").await?;
+    let rules = |verbs: &[&str]| json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]});
+    let edit = async |verbs: &[&str]| {
+        let rules = rules(verbs).to_string();
+        kubectl(&world, &["patch", "role", &role, "--type=merge", "-p", &rules]).await
+    };
+    edit(&["get"]).await?;
+    world.is(&name, "Applied", "False").await?;
+    edit(&["*"]).await?;
+    world.is(&name, "Applied", "True").await?;
+    kubectl(&world, &["delete", "rolebinding", &role]).await?;
+    world.is(&name, "Applied", "False").await?;
+    let group = format!("--group=system:serviceaccounts:{}", world.cluster);
+    bind(&world, &role, &group).await?;
+    world.is(&name, "Applied", "True").await?;
+    kubectl(&world, &["delete", "rolebinding", &role]).await?;
+    world.is(&name, "Applied", "False").await?;
+    world.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_caches_an_escalation_is_still_refused() -> Result<()> {
+    let (world, name) = (caching().await?, unique("work"));
+    grant(&world, ALL_VERBS, "roles").await?;
+    let mut role = world.manifest("rbac.authorization.k8s.io/v1", "Role", &name);
+    role["rules"] = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    create(&world, &name, json!([role])).await?;
+    manifest_is(&world, &name, 0, "False", "permission escalation").await?;
+    let granted = grant(&world, "get", "secrets").await?;
+    manifest_is(&world, &name, 0, "True", "").await?;
+    kubectl(&world, &["delete", "rolebinding", &granted]).await?;
+    manifest_is(&world, &name, 0, "False", "permission escalation").await?;
     world.stop().await;
     Ok(())
 }

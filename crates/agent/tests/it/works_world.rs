@@ -35,6 +35,7 @@ const RULES: [[&str; 3]; 6] = [
         "*",
         "configmaps,deployments.apps,jobs.batch,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
     ],
+    ["rbac", "list,watch", "clusterroles.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io"],
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
     ["executors", "impersonate", "serviceaccounts"],
     ["secrets", "get,list,watch,create,update,patch", "secrets"],

@@ -4,24 +4,34 @@
 //! managed cluster whether the executor might do the same: one SubjectAccessReview for each verb, and for objects of RBAC,
 //! which can grant more than their author has, a dry run in the executor's name. Deletions are not checked: what an executor
 //! was once allowed to apply can be removed after it has lost its rights.
+//!
+//! With the feature gate ExecutorValidatingCaches, answers are kept until RBAC objects change (`cached`). Dry runs are not.
 
+mod answers;
+mod cached;
 mod denied;
 mod error;
 mod escalation;
+mod rbac;
 mod review;
 mod subject;
 
-use kube::Client;
+use std::sync::Arc;
+
+use kube::{Client, ResourceExt as _};
 use ocm_api::work::v1::{ManifestResourceMeta, ManifestWork};
+use ocm_runtime::{Context, Informers, Queue, Result};
 
 pub(super) use self::error::ExecutorError;
-use self::{denied::Denied, review::Access, subject::ServiceAccount};
+use self::{cached::CachedAnswers, denied::Denied, review::Access, subject::ServiceAccount};
 use super::{manifest::DesiredObject, mapper::RestMapping, resources::ApplyError};
 
 /// The executors of works. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Executors {
     client: Client,
+    /// With the feature gate.
+    cached: Option<Arc<CachedAnswers>>,
 }
 
 impl std::fmt::Debug for Executors {
@@ -32,13 +42,39 @@ impl std::fmt::Debug for Executors {
 
 impl Executors {
     pub(super) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, cached: None }
+    }
+
+    /// The same with answers that are kept until RBAC objects change, which `informers` watch.
+    pub(super) fn cached(client: Client, informers: &Informers, context: &Context) -> Self {
+        Self { client, cached: Some(CachedAnswers::new(informers, context)) }
+    }
+
+    /// Has the works added to this queue for whose executors rights have changed.
+    pub(super) fn notify(&self, works: Queue<String>) {
+        if let Some(cached) = &self.cached {
+            cached.notify(works);
+        }
     }
 
     /// The executor of a work; `None` if it has none, and everything that the agent may do is allowed.
     pub(super) fn of(&self, work: &ManifestWork) -> Option<Executor<'_>> {
         let account = work.spec.executor.as_ref().map(ServiceAccount::of)?;
-        Some(Executor { executors: self, account })
+        Some(Executor { executors: self, account, work: work.name_any() })
+    }
+
+    /// The first verb that an executor may not use for an object of a work.
+    async fn first_denied(
+        &self,
+        account: &ServiceAccount,
+        access: &Access,
+        work: &str,
+    ) -> Result<Option<&'static str>> {
+        let asked = review::first_denied(&self.client, account, access);
+        match &self.cached {
+            Some(cached) => cached.first_denied(account, access, work, asked).await,
+            None => asked.await,
+        }
     }
 }
 
@@ -48,6 +84,7 @@ pub(super) struct Executor<'a> {
     executors: &'a Executors,
     /// The error is that of the spec.
     account: Result<ServiceAccount, ExecutorError>,
+    work: String,
 }
 
 impl Executor<'_> {
@@ -65,7 +102,7 @@ impl Executor<'_> {
         }
         let access = Access::new(meta, is_owned);
         let denied = |cause| ApplyError::from(ExecutorError::from(Box::new(Denied::new(account, &access, cause))));
-        if let Some(verb) = review::first_denied(&self.executors.client, account, &access).await? {
+        if let Some(verb) = self.executors.first_denied(account, &access, &self.work).await? {
             return Err(denied(denied::Cause::Verb(verb)));
         }
         match escalation::check(&self.executors.client, account, object, mapping).await? {

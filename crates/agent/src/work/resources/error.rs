@@ -74,6 +74,11 @@ impl ApplyError {
 pub(in crate::work) fn explain(error: &Error) -> String {
     let text = chain(error);
     match error.status().and_then(Denial::of) {
+        Some(Denial::Rights) => {
+            let rule = error.status().and_then(|status| missing_rule(&status.message));
+            let rule = rule.map(|rule| format!(" and the rule {rule}")).unwrap_or_default();
+            format!("{text}. {}{rule}", Denial::Rights.next_step())
+        }
         Some(denial) => format!("{text}. {}", denial.next_step()),
         None if error.code() == Some(422) => {
             format!("{text}. Correct the manifest; it is applied again every few minutes")
@@ -83,6 +88,15 @@ pub(in crate::work) fn explain(error: &Error) -> String {
         }
         None => text,
     }
+}
+
+/// The rule of a role that grants the right that the API server names in its refusal.
+fn missing_rule(message: &str) -> Option<String> {
+    let (_, right) = message.split_once(" cannot ")?;
+    let (verb, right) = right.split_once(" resource \"")?;
+    let (resource, right) = right.split_once("\" in API group \"")?;
+    let (group, _) = right.split_once('"')?;
+    Some(format!("apiGroups: [{group:?}], resources: [{resource:?}], verbs: [{verb:?}]"))
 }
 
 /// Who refused a request that is well-formed.
@@ -170,6 +184,18 @@ mod tests {
         let escalation = "clusterroles.rbac.authorization.k8s.io \"a\" is forbidden: user \"agent\" (groups=[]) is \
                           attempting to grant RBAC permissions not currently held:\n{}";
         assert!(next_step(403, escalation, &json!({})).contains("escalate"));
+    }
+
+    #[test]
+    fn a_missing_right_is_named_as_the_rule_that_grants_it() {
+        let message = "deployments.apps \"a\" is forbidden: User \"system:serviceaccount:ns:agent\" cannot patch resource \
+                       \"deployments\" in API group \"apps\" in the namespace \"shop\"";
+        let text = next_step(403, message, &json!({}));
+        assert!(
+            text.ends_with(r#"and the rule apiGroups: ["apps"], resources: ["deployments"], verbs: ["patch"]"#),
+            "{text}"
+        );
+        assert_eq!(missing_rule("User \"agent\" cannot get path \"/metrics\""), None);
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Controller for Works {
         let queue = builder.queue();
         self.shared.stuck.notify(queue.clone());
         self.shared.resources.objects().notify(queue.clone());
+        self.shared.executors.notify(queue.clone());
         builder.watches(&self.shared.works, move |change| {
             let name = change.object().name_any();
             let concerns = concerns(change);
