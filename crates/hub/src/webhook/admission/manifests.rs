@@ -23,11 +23,12 @@ pub(super) fn check(object: &Value, path: &str, limit: usize) -> Result<(), Refu
              administrator of the hub raise the limit (--manifestLimit of the webhook)"
         )));
     }
-    refuse(path, manifests.iter().enumerate().filter_map(fault).collect())?;
-    refuse(path, duplicates(manifests))
+    let faults: Vec<_> = manifests.iter().enumerate().filter_map(fault).collect();
+    refuse(path, &faults)?;
+    refuse(path, &duplicates(manifests))
 }
 
-fn refuse(path: &str, faults: Vec<String>) -> Result<(), Refusal> {
+fn refuse(path: &str, faults: &[String]) -> Result<(), Refusal> {
     let mut listed: Vec<_> = faults.iter().take(LISTED).map(|fault| format!("{path}{fault}")).collect();
     if let Some(more) = faults.len().checked_sub(LISTED).filter(|more| *more > 0) {
         listed.push(format!("and {more} more"));

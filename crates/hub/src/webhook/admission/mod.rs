@@ -157,7 +157,7 @@ impl Admission {
         }
         manifests::check(&change.new.data, work::MANIFESTS, self.manifest_limit)?;
         let right = work::right(&change, self.gates.enabled(NIL_EXECUTOR_VALIDATING))?;
-        self.check_rights(request, right).await.map_err(Refusal::as_bad_request)
+        self.check_rights(request, right).await.map_err(Refusal::into_bad_request)
     }
 
     fn validate_replica_set(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {

@@ -25,7 +25,7 @@ impl Refusal {
     }
 
     /// The same with the code that OCM gives every refusal of a work.
-    pub(super) fn as_bad_request(self) -> Self {
+    pub(super) fn into_bad_request(self) -> Self {
         Self::invalid(self.message)
     }
 
