@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 use crate::{registration_world::install_crds, running::reconciles};
 
 /// What the agent may do on the managed cluster: everything to its records, and everything but to delete secrets.
-const RULES: [[&str; 3]; 6] = [
+const RULES: [[&str; 3]; 7] = [
     [
         "records",
         "*",
