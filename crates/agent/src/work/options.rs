@@ -40,6 +40,11 @@ impl ManifestOptions {
         }
     }
 
+    /// The same, with nothing computed from the object.
+    pub(super) fn without_rules(self) -> Self {
+        Self { feedback_rules: Vec::new(), condition_rules: Vec::new(), ..self }
+    }
+
     /// Whether anything is computed from the object, so that all of it has to be read.
     pub(super) fn has_rules(&self) -> bool {
         !self.feedback_rules.is_empty() || !self.condition_rules.is_empty()

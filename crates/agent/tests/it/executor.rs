@@ -1,5 +1,7 @@
 //! Works whose executor, a service account of the managed cluster, limits what they may do.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
 use ocm_agent::work::Settings;
@@ -8,7 +10,10 @@ use ocm_runtime::conditions::find;
 use ocm_testing::{Seen, eventually, fixture, unique};
 use serde_json::{Value, json};
 
-use crate::works_world::WorkWorld;
+use crate::{
+    works_feedback::{paths, polling, reports},
+    works_world::WorkWorld,
+};
 
 /// The name of the executor in each world's namespace.
 const EXECUTOR: &str = "deployer";
@@ -164,6 +169,31 @@ async fn rights_that_are_granted_and_revoked_later_count_and_what_was_applied_is
     world.delete(&name).await?;
     world.is_gone(&name).await?;
     assert!(world.config_maps().get_opt(&name).await?.is_none());
+    world.stop().await;
+    Ok(())
+}
+
+/// An agent may read more than the authors of its works.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_reported_of_an_object_that_the_executor_may_not_apply() -> Result<()> {
+    let (world, name) = (polling(Duration::from_millis(100)).await?, unique("work"));
+    kubectl(&world, &["create", "secret", "generic", &name, "--from-literal=token=secret"]).await?;
+    let config = json!({
+        "resourceIdentifier": {"resource": "secrets", "namespace": world.cluster, "name": name},
+        "updateStrategy": {"type": "ReadOnly"}, "feedbackRules": paths(&[("token", ".data.token")]),
+    });
+    let manifests = json!([world.manifest("v1", "Secret", &name)]);
+    let spec = json!({"workload": {"manifests": manifests}, "executor": executor(&world), "manifestConfigs": [config]});
+    world.create_with(&name, spec).await?;
+    let (nothing, token) = (json!({}), json!({"token": "c2VjcmV0"}));
+    manifest_is(&world, &name, 0, "False", "may not create secrets").await?;
+    reports(&world, &name, &nothing, "True").await?;
+    let granted = grant(&world, ALL_VERBS, "secrets").await?;
+    manifest_is(&world, &name, 0, "True", "").await?;
+    reports(&world, &name, &token, "True").await?;
+    kubectl(&world, &["delete", "rolebinding", &granted]).await?;
+    manifest_is(&world, &name, 0, "False", "may not create secrets").await?;
+    reports(&world, &name, &nothing, "True").await?;
     world.stop().await;
     Ok(())
 }

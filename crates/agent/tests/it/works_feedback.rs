@@ -19,7 +19,7 @@ use crate::works_world::WorkWorld;
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 const SOON: Duration = Duration::from_millis(300);
 
-async fn polling(interval: Duration) -> Result<WorkWorld> {
+pub(crate) async fn polling(interval: Duration) -> Result<WorkWorld> {
     // What is deleted stays deleted for the moment.
     WorkWorld::with(|settings| Settings { status_sync: interval, drift_watch_limit: 0, ..settings }).await
 }
@@ -29,7 +29,7 @@ fn config(world: &WorkWorld, group: &str, resource: &str, scrape_type: &str, rul
         "feedbackRules": rules, "feedbackScrapeType": scrape_type})
 }
 
-fn paths(paths: &[(&str, &str)]) -> Value {
+pub(crate) fn paths(paths: &[(&str, &str)]) -> Value {
     let paths: Vec<_> = paths.iter().map(|(name, path)| json!({"name": name, "path": path})).collect();
     json!([{"type": "JSONPaths", "jsonPaths": paths}])
 }
@@ -55,7 +55,7 @@ async fn feedback(world: &WorkWorld, work: &str) -> Result<(Value, Value)> {
 }
 
 /// Waits until a work reports these values, with a condition of that status; returns the condition.
-async fn reports(world: &WorkWorld, work: &str, values: &Value, status: &str) -> Result<Value> {
+pub(crate) async fn reports(world: &WorkWorld, work: &str, values: &Value, status: &str) -> Result<Value> {
     eventually(&format!("{work} reports {values}"), || async {
         let (found, condition) = feedback(world, work).await?;
         let is_reported = found == *values && condition["status"] == status;

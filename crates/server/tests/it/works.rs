@@ -123,7 +123,12 @@ async fn an_object_that_somebody_deletes_is_created_again() -> anyhow::Result<()
     let (cluster, work, name) = (&agent.cluster, unique("work"), unique("noticed"));
     world.create_work(cluster, &work, json!([config_map(&name, json!({}))])).await?;
     world.work_is_available(cluster, &work).await?;
+    let deleted = config_maps(&world).get(&name).await?.uid();
     config_maps(&world).delete(&name, &DeleteParams::default()).await?;
-    world.work_is(cluster, &work, "Available", "False").await?;
+    eventually("the object exists again", async || {
+        let found = config_maps(&world).get_opt(&name).await?;
+        anyhow::Ok(found.filter(|found| found.uid() != deleted))
+    })
+    .await?;
     agent.stop().await
 }

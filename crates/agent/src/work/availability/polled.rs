@@ -11,7 +11,7 @@ use ocm_api::{
     work::v1::{ManifestCondition, ManifestConfigOption, ManifestResourceMeta, ManifestWork},
 };
 use ocm_runtime::{
-    conditions::{NewCondition, find},
+    conditions::{NewCondition, find, is_true},
     write,
 };
 
@@ -31,6 +31,8 @@ pub(super) struct Polled {
     configs: Box<str>,
     /// Their entries in the status.
     pub(super) reported: Box<[Reported]>,
+    /// The places of those from which nothing is computed, as the executor of the work may not be allowed to read them.
+    unread: Box<[usize]>,
     /// Whether the work's own conditions follow from those of its objects.
     is_aggregated: bool,
     /// Of the work.
@@ -73,6 +75,7 @@ impl Polled {
             objects: serde_json::to_string(&objects).ok()?.into_boxed_str(),
             configs: configs(&work.spec.manifest_configs),
             reported: entries.iter().map(Reported::of).collect(),
+            unread: unread(work, entries),
             is_aggregated: is_aggregated(work, &status.conditions, entries),
             generation: work.metadata.generation,
         })
@@ -93,16 +96,24 @@ impl Polled {
         // Both were serialized here.
         let objects: Vec<ManifestResourceMeta> = serde_json::from_str(&self.objects).unwrap_or_default();
         let configs: Vec<ManifestConfigOption> = serde_json::from_str(&self.configs).unwrap_or_default();
-        let polled = |meta| {
+        let polled = |(place, meta)| {
             let options = ManifestOptions::of(&configs, &identifier::of_manifest(&meta));
-            PolledObject { meta, options }
+            let is_unread = self.unread.contains(&place);
+            PolledObject { meta, options: if is_unread { options.without_rules() } else { options } }
         };
-        objects.into_iter().map(polled).collect()
+        objects.into_iter().enumerate().map(polled).collect()
     }
 
     pub(super) fn has_the_objects_of(&self, other: &Self) -> bool {
-        self.objects == other.objects && self.configs == other.configs
+        self.objects == other.objects && self.configs == other.configs && self.unread == other.unread
     }
+}
+
+/// With an executor, only what it could apply is read: an agent may read more than its works' authors.
+fn unread(work: &ManifestWork, entries: &[ManifestCondition]) -> Box<[usize]> {
+    let is_applied = |entry: &ManifestCondition| is_true(&entry.conditions, conditions::manifest::APPLIED);
+    let unapplied = entries.iter().enumerate().filter(|(_, entry)| !is_applied(entry)).map(|(place, _)| place);
+    if work.spec.executor.is_some() { unapplied.collect() } else { Box::default() }
 }
 
 /// The entries in their order, without what does not matter to a poll.
@@ -150,4 +161,40 @@ fn hash(texts: [&str; 3]) -> Summary {
     let mut hasher = DefaultHasher::new();
     texts.hash(&mut hasher);
     NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Whether something is computed from each object of a work with an executor, which has applied the second one.
+    fn computed(executor: &Value) -> Vec<bool> {
+        let condition = |type_: &str, status: &str| {
+            json!({"type": type_, "status": status, "reason": "R", "message": "", "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let entry = |name: &str, applied: &str| {
+            json!({"resourceMeta": {"ordinal": 0, "version": "v1", "resource": "secrets", "name": name, "namespace": "ns"},
+                "conditions": [condition("Applied", applied)]})
+        };
+        let rules = json!([{"type": "JSONPaths", "jsonPaths": [{"name": "token", "path": ".data.token"}]}]);
+        let id = json!({"resource": "secrets", "namespace": "*", "name": "*"});
+        let work = json!({
+            "metadata": {"name": "w", "generation": 1},
+            "spec": {"executor": executor, "manifestConfigs": [{"resourceIdentifier": id, "feedbackRules": rules}]},
+            "status": {"conditions": [condition("Applied", "False")],
+                "resourceStatus": {"manifests": [entry("theirs", "False"), entry("own", "True")]}},
+        });
+        let polled = Polled::of(&serde_json::from_value(work).unwrap()).unwrap();
+        polled.objects().iter().map(|object| object.options.has_rules()).collect()
+    }
+
+    #[test]
+    fn nothing_is_computed_from_what_an_executor_could_not_apply() {
+        let account = json!({"namespace": "ns", "name": "deployer"});
+        assert_eq!(computed(&json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}})), [false, true]);
+        assert_eq!(computed(&Value::Null), [true, true]);
+    }
 }

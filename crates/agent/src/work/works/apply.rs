@@ -1,34 +1,30 @@
 //! Writing what was planned for a work.
 
-use std::collections::HashSet;
+mod objects;
+mod prune;
 
 use futures::{StreamExt as _, stream};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{ResourceExt as _, core::DynamicObject};
+use kube::ResourceExt as _;
 use ocm_api::{
     finalizers,
-    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestCondition, ManifestWork, ResourceIdentifier},
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork},
 };
 use ocm_runtime::{Class, Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
 use tracing::{info, warn};
 
+use self::{
+    objects::apply_objects,
+    prune::{Pruned, prune},
+};
 use super::{
     super::{
-        conditions::{is_object_complete, misnamed},
-        executor::Executor,
-        feedback::FeedbackSettings,
-        identifier,
-        manifest::ManifestError,
-        options::ManifestOptions,
-        ownership::Ownership,
-        resources::{Application, ApplyError, Deletion, Resources, explain},
+        resources::explain,
         retry::Retry,
-        status::{self, ApplyResult, ObjectState, Outcome},
+        status::{self, Outcome},
     },
     Observed, Plan, Works,
     plan::{self, ApplyPlan, DeletePlan},
     report,
-    resolve::{ResolvedManifest, Target},
 };
 
 /// How many objects of a work are released or deleted at a time.
@@ -189,28 +185,6 @@ pub(super) async fn repair(controller: &Works, observed: &Observed, plan: &Apply
     }
 }
 
-/// Applies the objects of a work in the planned order.
-async fn apply_objects(
-    controller: &Works,
-    observed: &Observed,
-    applied_work: &AppliedManifestWork,
-    order: &[usize],
-    recorded: &[AppliedManifestResourceMeta],
-) -> Vec<Outcome> {
-    let resources = &controller.shared.resources;
-    let known = recorded.iter().map(identifier::of_recorded).collect();
-    let executor = controller.shared.executors.of(&observed.work);
-    let feedback = observed.settings.feedback;
-    let reported = observed.work.status.as_ref().map(|status| status.resource_status.manifests.as_slice());
-    let (former, reported) = (observed.former.as_slice(), reported.unwrap_or_default());
-    let objects = ObjectPass { resources, executor, applied_work, former, known, feedback, reported };
-    let mut outcomes = Vec::with_capacity(observed.manifests.len());
-    for manifest in order.iter().filter_map(|index| observed.manifests.get(*index)) {
-        outcomes.push(objects.apply(manifest).await);
-    }
-    outcomes
-}
-
 /// Reports that the managed cluster denies writing the record. Other errors are the driver's to retry.
 pub(super) fn denied(
     controller: &Works,
@@ -246,167 +220,6 @@ async fn ensure_record(
         },
         outcome => outcome,
     }
-}
-
-/// Applies the objects of one work.
-struct ObjectPass<'a> {
-    resources: &'a Resources,
-    executor: Option<Executor<'a>>,
-    applied_work: &'a AppliedManifestWork,
-    former: &'a [OwnerReference],
-    /// What the last pass recorded.
-    known: HashSet<ResourceIdentifier>,
-    feedback: FeedbackSettings,
-    /// What the status says of the objects so far.
-    reported: &'a [ManifestCondition],
-}
-
-impl ObjectPass<'_> {
-    async fn apply(&self, manifest: &ResolvedManifest) -> Outcome {
-        match &manifest.target {
-            Ok(target) => self.apply_to(manifest, target).await,
-            Err(error) => self.outcome(manifest, failed(error), ObjectState::Unmapped, &ManifestOptions::default()),
-        }
-    }
-
-    async fn apply_to(&self, manifest: &ResolvedManifest, target: &Target) -> Outcome {
-        let options = &target.options;
-        if self.is_complete(manifest, options) {
-            let object = self.resources.observe(&manifest.meta, options).await;
-            return self.outcome(manifest, ApplyResult::Applied, object, options);
-        }
-        let (applied, object) = match self.write(manifest, target).await {
-            // Where nothing had to be written, only the metadata are known.
-            Ok(Some(object)) if options.has_rules() && object.data.is_null() => {
-                (self.applied(manifest), self.resources.observe(&manifest.meta, options).await)
-            }
-            Ok(Some(object)) => (self.applied(manifest), ObjectState::Exists(Box::new(object))),
-            Ok(None) => (ApplyResult::Applied, ObjectState::NotFound),
-            Err(error) => (failed(&error), self.state(manifest, options, &error).await),
-        };
-        self.outcome(manifest, applied, object, options)
-    }
-
-    fn outcome(
-        &self,
-        manifest: &ResolvedManifest,
-        applied: ApplyResult,
-        object: ObjectState,
-        options: &ManifestOptions,
-    ) -> Outcome {
-        Outcome::new(manifest.meta.clone(), applied, object, options, self.feedback)
-    }
-
-    fn applied(&self, manifest: &ResolvedManifest) -> ApplyResult {
-        let contest = self.resources.objects().contest(&manifest.identifier());
-        contest.map_or(ApplyResult::Applied, ApplyResult::Contested)
-    }
-
-    /// Whether the object has done what it was for, and stays as it is.
-    fn is_complete(&self, manifest: &ResolvedManifest, options: &ManifestOptions) -> bool {
-        let entry = status::previous(self.reported, &manifest.meta);
-        entry.is_some_and(|entry| is_object_complete(entry, &options.condition_rules))
-    }
-
-    /// Whatever the strategy is, the executor must be allowed to write the object.
-    async fn write(&self, manifest: &ResolvedManifest, target: &Target) -> Result<Option<DynamicObject>, ApplyError> {
-        let Target { object, mapping, is_owned, options } = target;
-        if let Some(problem) = misnamed(&options.condition_rules) {
-            return Err(ManifestError::ConditionRule(problem).into());
-        }
-        if let Some(executor) = &self.executor {
-            executor.authorize(&manifest.meta, object, mapping, *is_owned).await?;
-        }
-        let ownership = Ownership::of(*is_owned, self.applied_work, self.former);
-        let is_new = !self.known.contains(&manifest.identifier());
-        let application = Application { object, mapping, options, ownership: &ownership, is_new };
-        self.resources.apply(application).await
-    }
-
-    /// An object that could not be applied may still exist, as it was.
-    async fn state(&self, manifest: &ResolvedManifest, options: &ManifestOptions, error: &ApplyError) -> ObjectState {
-        match error {
-            ApplyError::NoNamespace(_) => ObjectState::NotFound,
-            _ => self.resources.observe(&manifest.meta, options).await,
-        }
-    }
-}
-
-fn failed(error: &ApplyError) -> ApplyResult {
-    ApplyResult::Failed { reason: error.reason(), cause: error.explain(), retry: error.retry() }
-}
-
-/// What came of deleting objects that are no longer in a work.
-struct Pruned {
-    /// What to record: what exists of the work, and what is not deleted yet.
-    kept: Vec<AppliedManifestResourceMeta>,
-    /// What cannot be deleted, with the reasons.
-    undeleted: Vec<String>,
-    retry: Retry,
-}
-
-/// Deletes what was recorded and is no longer in the work. While it is not known of every object of the work where it is,
-/// nothing is deleted and everything stays recorded, also what is still in the work and cannot be read now.
-async fn prune(
-    resources: &Resources,
-    applied_work: &AppliedManifestWork,
-    recorded: Vec<AppliedManifestResourceMeta>,
-    outcomes: &[Outcome],
-) -> Pruned {
-    let existing = status::existing(outcomes);
-    if outcomes.iter().any(Outcome::is_uncertain) {
-        let kept = not_among(recorded, &existing);
-        return Pruned { kept: [existing, kept].concat(), undeleted: Vec::new(), retry: Retry::AtRegularPass };
-    }
-    let obsolete = obsolete(recorded, &existing, outcomes);
-    let mut pruned = Pruned { kept: existing, undeleted: Vec::new(), retry: Retry::AtRegularPass };
-    let uid = &applied_work.uid().unwrap_or_default();
-    let deletions = stream::iter(obsolete).map(|resource| async move {
-        info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");
-        (resources.delete(&resource, uid).await, resource)
-    });
-    let deletions: Vec<_> = deletions.buffered(AT_A_TIME).collect().await;
-    deletions.into_iter().for_each(|(deletion, resource)| pruned.take(deletion, resource));
-    pruned
-}
-
-impl Pruned {
-    fn take(&mut self, deletion: Deletion, resource: AppliedManifestResourceMeta) {
-        if deletion == Deletion::Done {
-            return;
-        }
-        if let Deletion::Failed(cause) = deletion {
-            self.undeleted.push(cause);
-        }
-        self.kept.push(resource);
-        self.retry = Retry::BackOff;
-    }
-}
-
-/// What is recorded and is neither in the spec nor one of its objects under another group.
-fn obsolete(
-    recorded: Vec<AppliedManifestResourceMeta>,
-    existing: &[AppliedManifestResourceMeta],
-    outcomes: &[Outcome],
-) -> Vec<AppliedManifestResourceMeta> {
-    let ids: HashSet<_> = outcomes.iter().map(|outcome| identifier::of_manifest(&outcome.meta)).collect();
-    let mut obsolete = not_among(recorded, existing);
-    obsolete.retain(|resource| !ids.contains(&identifier::of_recorded(resource)));
-    obsolete
-}
-
-/// What is recorded and is none of the objects that exist, neither by name nor, under another group, by uid.
-fn not_among(
-    recorded: Vec<AppliedManifestResourceMeta>,
-    existing: &[AppliedManifestResourceMeta],
-) -> Vec<AppliedManifestResourceMeta> {
-    let ids: HashSet<_> = existing.iter().map(identifier::of_recorded).collect();
-    let uids: HashSet<_> = existing.iter().filter_map(|resource| resource.uid.as_ref()).collect();
-    let is_other = |resource: &AppliedManifestResourceMeta| {
-        let is_same_object = resource.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-        !ids.contains(&identifier::of_recorded(resource)) && !is_same_object
-    };
-    recorded.into_iter().filter(is_other).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
 use ocm_runtime::Controller as _;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{prune::obsolete, *};
 use crate::{
     testing::{Mock, not_found},
-    work::{finalizer::Finalizer, ownership, testing},
+    work::{
+        finalizer::Finalizer,
+        ownership,
+        status::{ApplyResult, ObjectState},
+        testing,
+    },
 };
 
 fn work() -> Value {
