@@ -82,20 +82,20 @@ pub const OPERATOR_SPEC_HASH: &str = "operator.openshift.io/spec-hash";
 
 /// On an AppliedManifestWork: the resource version that its ManifestWork had on the hub when the agent created the record. A
 /// hub that has not reached this version lost data. Ours alone.
-pub const HUB_REVISION: &str = "work.open-cluster-management.io/hub-revision";
+pub const HUB_REVISION: &str = "ocm-rs.github.io/hub-revision";
 /// On an AppliedManifestWork: why its objects are kept although its ManifestWork does not exist. See
 /// [`EVICTION_HELD_HUB_RESTORED`]. Ours alone.
-pub const EVICTION_HELD: &str = "work.open-cluster-management.io/eviction-held";
+pub const EVICTION_HELD: &str = "ocm-rs.github.io/eviction-held";
 /// Value of [`EVICTION_HELD`]: the hub had older data than the record when the work went missing.
 pub const EVICTION_HELD_HUB_RESTORED: &str = "hub-restored";
 /// On a ManagedCluster: the administrator of the hub confirms that what the agent holds is deleted. The value comes from the
 /// message of the condition [`WORK_EVICTION_HELD`](crate::conditions::cluster::WORK_EVICTION_HELD). Ours alone.
-pub const CONFIRM_EVICTION: &str = "work.open-cluster-management.io/confirm-eviction";
+pub const CONFIRM_EVICTION: &str = "ocm-rs.github.io/confirm-eviction";
 
 /// On a Secret with the copy of a work: the digest that binds its content to its record. Ours alone.
-pub const OFFLINE_COPY_DIGEST: &str = "work.open-cluster-management.io/offline-copy-digest";
+pub const OFFLINE_COPY_DIGEST: &str = "ocm-rs.github.io/offline-copy-digest";
 /// On a Secret with the copy of a work: the name of its AppliedManifestWork. Ours alone.
-pub const OFFLINE_COPY_OF: &str = "work.open-cluster-management.io/offline-copy-of";
+pub const OFFLINE_COPY_OF: &str = "ocm-rs.github.io/offline-copy-of";
 
 /// On a work that travels as CloudEvents: type of its data.
 pub const CLOUD_EVENTS_DATA_TYPE: &str = "cloudevents.open-cluster-management.io/datatype";

@@ -97,7 +97,7 @@ pub const NOT_COPIED_PREFIX: &str = "open-cluster-management.io";
 pub const ORIGINAL_SOURCE: &str = "cloudevents.open-cluster-management.io/originalsource";
 
 /// On a Secret of an agent's namespace: it has the copy of a work. Ours alone.
-pub const OFFLINE_COPY: &str = "work.open-cluster-management.io/offline-copy";
+pub const OFFLINE_COPY: &str = "ocm-rs.github.io/offline-copy";
 
 /// Prefix of the label on namespaces of the managed cluster that a cluster set wants there.
 const MANAGED_NAMESPACE_PREFIX: &str = "clusterset.open-cluster-management.io/";
