@@ -214,3 +214,12 @@ const TOKENS: &[&str] = &[
     "-9223372036854775808",
     "type(",
 ];
+
+#[test]
+fn a_long_regular_expression_is_refused_before_it_is_parsed() {
+    let pattern = r"\\w".repeat(20_000);
+    let source = format!("'a'.matches('{pattern}')");
+    let program = Environment::new(["object"]).compile(&source).unwrap();
+    let failed = program.evaluate([Value::Null], &mut Budget::new(10_000_000, 1_000_000)).unwrap_err().to_string();
+    assert!(failed.contains("longer than 1024 bytes"), "{failed}");
+}

@@ -55,12 +55,13 @@ impl Availability {
         Self { shared, polled, watches }
     }
 
-    async fn poll(&self, PolledObject { meta, options }: PolledObject) -> Outcome {
+    async fn poll(&self, PolledObject { meta, options, is_unread }: PolledObject) -> Outcome {
         let object = match is_addressable(&meta) {
             true => self.shared.resources.observe(&meta, &options).await,
             false => ObjectState::Unmapped,
         };
-        Outcome::new(meta, ApplyResult::NotTried, object, &options, self.shared.settings.feedback)
+        let outcome = Outcome::new(meta, ApplyResult::NotTried, object, &options, self.shared.settings.feedback);
+        if is_unread { outcome.without_evaluation() } else { outcome }
     }
 
     /// The work whose status differs from what was found; not if it has other objects or rules since.
@@ -140,7 +141,7 @@ impl StatusController for Availability {
         if let Some(available) = status::available(&entries) {
             set(&mut reported.conditions, available, generation, now);
         }
-        aggregate(&mut reported.conditions, &entries, generation, now);
+        aggregate(&mut reported.conditions, &entries, now);
         reported.resource_status.manifests = entries;
         Some(new)
     }

@@ -99,6 +99,11 @@ impl Outcome {
         Self { meta, applied, object, evaluation }
     }
 
+    /// The same, but what the status says of values and conditions stays.
+    pub(super) fn without_evaluation(self) -> Self {
+        Self { evaluation: None, ..self }
+    }
+
     /// When to apply it again, where that failed.
     pub(super) fn retry(&self) -> Option<Retry> {
         match self.applied {

@@ -15,6 +15,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// The most bytes of a compiled expression, and of what it remembers while it matches.
 const LARGEST: usize = 128 * 1024;
+/// The longest expression: parsing takes kilobytes for each class of Unicode in it, before its size is checked.
+const LONGEST: usize = 1024;
 /// What compiling one costs, besides its length.
 const COMPILED: usize = 20_000;
 /// How many are kept for further uses in the same evaluation.
@@ -54,6 +56,9 @@ fn prepare<'a>(name: &str, meter: &mut Meter, args: &'a [Value]) -> Result<(Rege
 }
 
 fn compile(meter: &mut Meter, pattern: &str) -> Result<Regex, Problem> {
+    if pattern.len() > LONGEST {
+        return Err(format!("the regular expression {} is longer than {LONGEST} bytes", excerpt(pattern)).into());
+    }
     meter.charge(COMPILED + pattern.len())?;
     let config = Regex::config().nfa_size_limit(Some(LARGEST)).hybrid_cache_capacity(LARGEST).onepass(false).dfa(false);
     let regex =

@@ -44,6 +44,8 @@ pub(super) struct Polled {
 pub(super) struct PolledObject {
     pub meta: ManifestResourceMeta,
     pub options: ManifestOptions,
+    /// Whether the executor of the work may not be allowed to read it: what the status says of it stays until it is applied.
+    pub is_unread: bool,
 }
 
 /// What the status says of an object.
@@ -99,7 +101,8 @@ impl Polled {
         let polled = |(place, meta)| {
             let options = ManifestOptions::of(&configs, &identifier::of_manifest(&meta));
             let is_unread = self.unread.contains(&place);
-            PolledObject { meta, options: if is_unread { options.without_rules() } else { options } }
+            let options = if is_unread { options.without_rules() } else { options };
+            PolledObject { meta, options, is_unread }
         };
         objects.into_iter().enumerate().map(polled).collect()
     }
@@ -146,7 +149,7 @@ fn is_aggregated(work: &ManifestWork, conditions: &[Condition], entries: &[Manif
     let reported = find(conditions, conditions::work::AVAILABLE);
     let reported = reported.filter(|found| found.observed_generation == work.metadata.generation);
     reported.map(summary) == status::available(entries).as_ref().map(summary_of_new)
-        && conditions_of_work::is_aggregated(conditions, entries, work.metadata.generation)
+        && conditions_of_work::is_aggregated(conditions, entries)
 }
 
 fn summary(condition: &Condition) -> Summary {
@@ -188,7 +191,7 @@ mod tests {
                 "resourceStatus": {"manifests": [entry("theirs", "False"), entry("own", "True")]}},
         });
         let polled = Polled::of(&serde_json::from_value(work).unwrap()).unwrap();
-        polled.objects().iter().map(|object| object.options.has_rules()).collect()
+        polled.objects().iter().map(|object| object.options.has_rules() && !object.is_unread).collect()
     }
 
     #[test]

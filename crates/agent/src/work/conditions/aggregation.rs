@@ -15,12 +15,7 @@ use super::is_from_rules;
 
 /// Sets the conditions of a work that follow from those of rules of its objects, and removes those that no longer do.
 /// Objects without a condition do not count for it.
-pub(in crate::work) fn aggregate(
-    list: &mut Vec<Condition>,
-    manifests: &[ManifestCondition],
-    generation: Option<i64>,
-    now: Timestamp,
-) {
+pub(in crate::work) fn aggregate(list: &mut Vec<Condition>, manifests: &[ManifestCondition], now: Timestamp) {
     let types = by_type(manifests);
     list.retain(|old| !is_from_rules(old) || types.contains_key(old.type_.as_str()));
     for (type_, found) in types {
@@ -29,7 +24,8 @@ pub(in crate::work) fn aggregate(
             status: aggregated(type_, &found).into(),
             reason: reasons::work::CONDITION_RULES_AGGREGATED.into(),
             message: message(&found),
-            observed_generation: generation,
+            // An object that cannot be read keeps conditions of the generation before: the work is no further than that.
+            observed_generation: found.iter().map(|condition| condition.observed_generation).min().flatten(),
             last_transition_time: Time(now),
         };
         conditions::put(list, condition);
@@ -37,13 +33,9 @@ pub(in crate::work) fn aggregate(
 }
 
 /// Whether the conditions of a work follow from those of its objects already.
-pub(in crate::work) fn is_aggregated(
-    list: &[Condition],
-    manifests: &[ManifestCondition],
-    generation: Option<i64>,
-) -> bool {
+pub(in crate::work) fn is_aggregated(list: &[Condition], manifests: &[ManifestCondition]) -> bool {
     let mut new = list.to_vec();
-    aggregate(&mut new, manifests, generation, Timestamp::UNIX_EPOCH);
+    aggregate(&mut new, manifests, Timestamp::UNIX_EPOCH);
     new == list
 }
 
@@ -103,8 +95,22 @@ mod tests {
 
     fn of(type_: &str, statuses: &[&str]) -> Vec<Condition> {
         let mut list = Vec::new();
-        aggregate(&mut list, &manifests(type_, statuses), Some(2), Timestamp::UNIX_EPOCH);
+        aggregate(&mut list, &manifests(type_, statuses), Timestamp::UNIX_EPOCH);
         list
+    }
+
+    #[test]
+    fn a_work_is_no_further_than_the_object_whose_condition_is_oldest() {
+        let mut two = manifests("Progressing", &["False", "False"]);
+        let generation = |manifests: &[ManifestCondition]| {
+            let mut list = Vec::new();
+            aggregate(&mut list, manifests, Timestamp::UNIX_EPOCH);
+            list[0].observed_generation
+        };
+        two[0].conditions[1].observed_generation = Some(2);
+        assert_eq!(generation(&two), Some(1));
+        two[1].conditions[1].observed_generation = Some(2);
+        assert_eq!(generation(&two), Some(2));
     }
 
     #[test]
@@ -131,7 +137,7 @@ mod tests {
     #[test]
     fn the_message_is_that_of_the_only_object_with_the_condition() {
         let found = of("Complete", &["False"]).remove(0);
-        let expected = ("Complete False", "ConditionRulesAggregated", Some(2));
+        let expected = ("Complete False", "ConditionRulesAggregated", Some(1));
         assert_eq!((found.message.as_str(), found.reason.as_str(), found.observed_generation), expected);
         assert_eq!(of("Complete", &["True", "True"])[0].message, "Aggregated from 2 objects");
     }
@@ -141,7 +147,7 @@ mod tests {
         let mut manifests = manifests("Complete", &["True"]);
         manifests.push(ManifestCondition::default());
         let mut list = Vec::new();
-        aggregate(&mut list, &manifests, Some(1), Timestamp::UNIX_EPOCH);
+        aggregate(&mut list, &manifests, Timestamp::UNIX_EPOCH);
         assert_eq!((list.len(), list[0].status.as_str()), (1, "True"));
     }
 
@@ -149,10 +155,10 @@ mod tests {
     fn a_condition_that_no_rule_yields_any_longer_is_removed() {
         let own = condition("Available", "True", "ResourcesAvailable");
         let mut list = vec![own.clone(), condition("Complete", "True", "ConditionRulesAggregated")];
-        assert!(!is_aggregated(&list, &[], Some(1)));
-        aggregate(&mut list, &[], Some(1), Timestamp::UNIX_EPOCH);
+        assert!(!is_aggregated(&list, &[]));
+        aggregate(&mut list, &[], Timestamp::UNIX_EPOCH);
         assert_eq!(list, [own]);
-        assert!(is_aggregated(&list, &[], Some(1)));
+        assert!(is_aggregated(&list, &[]));
     }
 
     const TYPES: [&str; 4] = ["Complete", "Progressing", "Degraded", "Custom"];
@@ -173,12 +179,11 @@ mod tests {
         #[test]
         fn aggregating_twice_changes_nothing_and_the_order_of_objects_does_not_matter(first in entries(), second in entries()) {
             let mut list = Vec::new();
-            aggregate(&mut list, &first, Some(1), Timestamp::UNIX_EPOCH);
-            aggregate(&mut list, &second, Some(2), Timestamp::from_second(9).unwrap());
-            prop_assert!(is_aggregated(&list, &second, Some(2)));
+            aggregate(&mut list, &first, Timestamp::UNIX_EPOCH);
+            aggregate(&mut list, &second, Timestamp::from_second(9).unwrap());
+            prop_assert!(is_aggregated(&list, &second));
             let reversed: Vec<_> = second.iter().rev().cloned().collect();
-            prop_assert!(is_aggregated(&list, &reversed, Some(2)));
-            prop_assert_eq!(is_aggregated(&list, &second, Some(3)), list.is_empty());
+            prop_assert!(is_aggregated(&list, &reversed));
             for type_ in TYPES {
                 let counted = second.iter().any(|entry| find(&entry.conditions, type_).is_some());
                 prop_assert_eq!(find(&list, type_).is_some(), counted);
@@ -188,7 +193,7 @@ mod tests {
         #[test]
         fn new_conditions_are_sorted_by_type(manifests in entries()) {
             let mut list = Vec::new();
-            aggregate(&mut list, &manifests, Some(1), Timestamp::UNIX_EPOCH);
+            aggregate(&mut list, &manifests, Timestamp::UNIX_EPOCH);
             prop_assert!(list.is_sorted_by(|a, b| a.type_ < b.type_));
         }
     }

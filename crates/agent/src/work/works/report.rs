@@ -59,7 +59,7 @@ fn with_status(pass: &Pass, now: Timestamp) -> ManifestWork {
     for condition in found.into_iter().flatten() {
         conditions::set(&mut new.conditions, condition, generation, now);
     }
-    aggregate(&mut new.conditions, manifests, generation, now);
+    aggregate(&mut new.conditions, manifests, now);
     work
 }
 

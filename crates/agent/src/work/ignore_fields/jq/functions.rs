@@ -14,6 +14,8 @@ use super::{
 type Done = Result<(), Stop>;
 type Outputs<'a> = Vec<Output<'a>>;
 
+/// The longest regular expression: parsing takes kilobytes for each class of Unicode in it, before its size is checked.
+const LONGEST_PATTERN: usize = 1024;
 /// The memory that a regular expression may take, and its steps.
 const PATTERN_BYTES: usize = 256 * 1024;
 const PATTERN_STEPS: usize = 2_000;
@@ -182,6 +184,9 @@ impl<'a> Evaluation<'a> {
 }
 
 fn compiled(pattern: &str) -> Result<Regex, Stop> {
+    if pattern.len() > LONGEST_PATTERN {
+        return Err(Stop::Error(format!("a regular expression is longer than {LONGEST_PATTERN} bytes")));
+    }
     let mut builder = RegexBuilder::new(pattern);
     let regex = builder.size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES).build();
     regex.map_err(|error| Stop::Error(format!("{pattern:?} is no regular expression that can be used: {error}")))

@@ -71,6 +71,9 @@ impl ObjectPass<'_> {
             let object = self.resources.observe(&manifest.meta, options).await;
             return self.outcome(manifest, ApplyResult::Applied, object, options);
         }
+        if let Err(error) = self.authorize(manifest, target).await {
+            return self.unauthorized(manifest, options, &error).await;
+        }
         let (applied, object) = match self.write(manifest, target).await {
             // Where nothing had to be written, only the metadata are known.
             Ok(Some(object)) if options.has_rules() && object.data.is_null() => {
@@ -78,23 +81,31 @@ impl ObjectPass<'_> {
             }
             Ok(Some(object)) => (self.applied(manifest), ObjectState::Exists(Box::new(object))),
             Ok(None) => (ApplyResult::Applied, ObjectState::NotFound),
-            Err(error) => return self.unapplied(manifest, options, &error).await,
+            Err(error) => (failed(&error), self.state(manifest, options, &error).await),
         };
         self.outcome(manifest, applied, object, options)
     }
 
-    /// An object that could not be applied may still exist, as it was. What an executor could not apply, it may not be allowed
-    /// to read either, so nothing is computed from that.
-    async fn unapplied(&self, manifest: &ResolvedManifest, options: &ManifestOptions, error: &ApplyError) -> Outcome {
-        let options = match self.executor {
-            Some(_) => &options.clone().without_rules(),
-            None => options,
-        };
-        let object = match error {
+    /// An object that could not be applied may still exist, as it was.
+    async fn state(&self, manifest: &ResolvedManifest, options: &ManifestOptions, error: &ApplyError) -> ObjectState {
+        match error {
             ApplyError::NoNamespace(_) => ObjectState::NotFound,
             _ => self.resources.observe(&manifest.meta, options).await,
-        };
-        self.outcome(manifest, failed(error), object, options)
+        }
+    }
+
+    /// What an executor may not apply, it may not be allowed to read either, so nothing is computed from that. While its rights
+    /// are not known, what the status says stays.
+    async fn unauthorized(
+        &self,
+        manifest: &ResolvedManifest,
+        options: &ManifestOptions,
+        error: &ApplyError,
+    ) -> Outcome {
+        let options = &options.clone().without_rules();
+        let object = self.state(manifest, options, error).await;
+        let outcome = self.outcome(manifest, failed(error), object, options);
+        if matches!(error, ApplyError::Executor(_)) { outcome } else { outcome.without_evaluation() }
     }
 
     fn outcome(
@@ -119,13 +130,19 @@ impl ObjectPass<'_> {
     }
 
     /// Whatever the strategy is, the executor must be allowed to write the object.
+    async fn authorize(&self, manifest: &ResolvedManifest, target: &Target) -> Result<(), ApplyError> {
+        match &self.executor {
+            Some(executor) => {
+                executor.authorize(&manifest.meta, &target.object, &target.mapping, target.is_owned).await
+            }
+            None => Ok(()),
+        }
+    }
+
     async fn write(&self, manifest: &ResolvedManifest, target: &Target) -> Result<Option<DynamicObject>, ApplyError> {
         let Target { object, mapping, is_owned, options } = target;
         if let Some(problem) = misnamed(&options.condition_rules) {
             return Err(ManifestError::ConditionRule(problem).into());
-        }
-        if let Some(executor) = &self.executor {
-            executor.authorize(&manifest.meta, object, mapping, *is_owned).await?;
         }
         let ownership = Ownership::of(*is_owned, self.applied_work, self.former);
         let is_new = !self.known.contains(&manifest.identifier());
