@@ -135,7 +135,9 @@ fn concerns(change: Change<'_, ManifestWork>) -> bool {
     match change {
         Change::Added(_) => true,
         Change::Updated { old, new } => {
-            old.spec != new.spec
+            // Another work of the same name, whose creation the watch has missed.
+            old.metadata.uid != new.metadata.uid
+                || old.spec != new.spec
                 || old.metadata.labels != new.metadata.labels
                 || is_deleting(old.as_ref()) != is_deleting(new.as_ref())
                 // A complete work was not applied, whatever its spec says.
@@ -157,5 +159,25 @@ fn puts_objects_at_risk(change: Change<'_, AppliedManifestWork>) -> bool {
             old.metadata.uid != new.metadata.uid || (is_safe(old) && !is_safe(new))
         }
         Change::Deleted(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_work_that_was_replaced_by_one_of_the_same_name_is_reconciled() {
+        let work = |uid: &str| {
+            let work = json!({"metadata": {"name": "w", "uid": uid, "finalizers": [finalizers::MANIFEST_WORK]}});
+            Arc::new(serde_json::from_value::<ManifestWork>(work).unwrap())
+        };
+        let (old, new) = (work("1"), work("2"));
+        assert!(concerns(Change::Updated { old: &old, new: &new }));
+        assert!(!concerns(Change::Updated { old: &old, new: &old }));
     }
 }
