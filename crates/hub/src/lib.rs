@@ -29,6 +29,7 @@ pub mod controllers;
 pub mod decisions;
 mod error;
 pub mod feature_gates;
+mod observable;
 mod pace;
 mod placement;
 mod registration;

@@ -4,10 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     ops::ControlFlow,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
 use kube::ResourceExt as _;
@@ -19,7 +16,7 @@ use super::{
     facts::{self, Management},
     sources,
 };
-use crate::{context::HubContext, decisions::DecisionTracker};
+use crate::{context::HubContext, decisions::DecisionTracker, observable::Observable};
 
 /// How many add-ons are decided on at a time.
 const WORKERS: usize = 2;
@@ -41,22 +38,12 @@ pub(crate) enum StoreEvent {
     },
 }
 
-type Listener = Box<dyn Fn(&StoreEvent) + Send>;
-
 /// See the module. Cheap to clone; up to date as long as a clone exists.
 #[derive(Clone)]
 pub(crate) struct AddOnStore {
-    shared: Arc<Shared>,
+    shared: Arc<Observable<State, StoreEvent>>,
     tracker: DecisionTracker,
     managements: View<Management>,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Locked before and never after the state.
-    listeners: Mutex<Vec<Listener>>,
-    is_deciding: AtomicBool,
 }
 
 /// What is known of each add-on, by name.
@@ -94,7 +81,7 @@ impl AddOnStore {
     /// Starts the controller that decides, unless it runs already. The controllers that carry decisions out call this, for
     /// nothing happens without decisions, whichever of them are chosen to run.
     pub(crate) fn start_deciding(&self, context: &Context, hub: &HubContext) {
-        if !self.shared.is_deciding.swap(true, Ordering::Relaxed) {
+        if self.shared.is_first_start() {
             context.run(DecisionController::new(hub, self.clone()), WORKERS);
         }
     }
@@ -105,10 +92,7 @@ impl AddOnStore {
 
     /// Calls `listener` for everything that is decided already, and then for every event.
     pub(crate) fn listen(&self, listener: impl Fn(&StoreEvent) + Send + 'static) {
-        let mut listeners = lock(&self.shared.listeners);
-        let known = self.shared.state().everything();
-        known.iter().for_each(&listener);
-        listeners.push(Box::new(listener));
+        self.shared.listen(State::everything, listener);
     }
 
     /// The add-ons that follow a placement.
@@ -167,18 +151,6 @@ impl AddOnStore {
     pub(crate) fn record_failure(&self, installation: &ObjectKey, reason: String) {
         let event = self.shared.state().record_failure(installation, reason);
         self.shared.notify(event.as_slice());
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    /// Not while the state is locked: listeners may read it.
-    fn notify(&self, events: &[StoreEvent]) {
-        let listeners = lock(&self.listeners);
-        events.iter().for_each(|event| listeners.iter().for_each(|listener| listener(event)));
     }
 }
 
@@ -266,10 +238,6 @@ fn changes(addon: &str, before: &Decision, after: &Decision) -> Vec<StoreEvent> 
     let clusters: BTreeSet<_> = before.desired.keys().chain(after.desired.keys()).collect();
     let changed = clusters.into_iter().filter(|cluster| before.desired.get(*cluster) != after.desired.get(*cluster));
     changed.map(|cluster| StoreEvent::Desired(ObjectKey::new(&**cluster, addon))).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,10 +7,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     ops::{Bound, ControlFlow},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
 use ocm_api::work::v1alpha1::ManifestWorkReplicaSet;
@@ -28,6 +25,7 @@ use super::{
 use crate::{
     context::HubContext,
     decisions::{ClusterName, DecisionTracker},
+    observable::Observable,
 };
 
 /// How many sets are decided on at a time.
@@ -42,22 +40,12 @@ pub(crate) enum StoreEvent {
     Failure(ObjectKey),
 }
 
-type Listener = Box<dyn Fn(&StoreEvent) + Send>;
-
 /// See the module. Cheap to clone; up to date as long as a clone exists.
 #[derive(Clone)]
 pub(crate) struct ReplicaSetStore {
-    shared: Arc<Shared>,
+    shared: Arc<Observable<Sets, StoreEvent>>,
     tracker: DecisionTracker,
     sets: View<Arc<ReplicaSet>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    sets: Mutex<Sets>,
-    /// Locked before and never after the sets.
-    listeners: Mutex<Vec<Listener>>,
-    is_deciding: AtomicBool,
 }
 
 impl fmt::Debug for ReplicaSetStore {
@@ -79,7 +67,7 @@ impl ReplicaSetStore {
         let shared = Arc::downgrade(&self.shared);
         works.subscribe(move |change| {
             let Some(shared) = shared.upgrade() else { return ControlFlow::Break(()) };
-            take(&mut shared.sets(), change);
+            take(&mut shared.state(), change);
             ControlFlow::Continue(())
         });
     }
@@ -87,7 +75,7 @@ impl ReplicaSetStore {
     /// Starts the controller that decides, unless it runs already: nothing happens without decisions, whichever controllers are
     /// chosen to run.
     pub(crate) fn start_deciding(&self, context: &Context, hub: &HubContext) {
-        if !self.shared.is_deciding.swap(true, Ordering::Relaxed) {
+        if self.shared.is_first_start() {
             context.run(ReplicaSetController::new(hub, self.clone()), WORKERS);
         }
     }
@@ -98,10 +86,8 @@ impl ReplicaSetStore {
 
     /// Calls `listener` for everything that is decided already, and then for every event.
     pub(crate) fn listen(&self, listener: impl Fn(&StoreEvent) + Send + 'static) {
-        let mut listeners = lock(&self.shared.listeners);
-        let known: Vec<_> = self.shared.sets().iter().flat_map(|(set, entry)| everything(set, entry)).collect();
-        known.iter().for_each(&listener);
-        listeners.push(Box::new(listener));
+        let known = |sets: &Sets| sets.iter().flat_map(|(set, entry)| everything(set, entry)).collect();
+        self.shared.listen(known, listener);
     }
 
     pub(crate) fn set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>> {
@@ -119,20 +105,20 @@ impl ReplicaSetStore {
 
     /// The works of a set.
     pub(crate) fn works(&self, set: &ObjectKey) -> Arc<Works> {
-        self.shared.sets().get(set).map(|entry| entry.works.clone()).unwrap_or_default()
+        self.shared.state().get(set).map(|entry| entry.works.clone()).unwrap_or_default()
     }
 
     /// The works of a set for one cluster and placement.
     pub(crate) fn works_of(&self, replica: &Replica) -> Vec<Arc<Work>> {
         // The map itself must not be shared here: the next change would have to copy it, however many works there are.
-        let sets = self.shared.sets();
+        let sets = self.shared.state();
         let here = sets.get(&replica.set).into_iter().flat_map(|entry| on_cluster(&entry.works, &replica.cluster));
         here.filter(|work| work.placement == replica.placement).cloned().collect()
     }
 
     /// What is decided on a set; nothing by default.
     pub(crate) fn decision(&self, set: &ObjectKey) -> Arc<Decision> {
-        self.shared.sets().get(set).map(|entry| entry.decision.clone()).unwrap_or_default()
+        self.shared.state().get(set).map(|entry| entry.decision.clone()).unwrap_or_default()
     }
 
     /// What is desired of a work, and the template.
@@ -145,7 +131,7 @@ impl ReplicaSetStore {
     /// The works that are desired on a cluster, of all sets.
     pub(crate) fn desired_on(&self, cluster: &str) -> Vec<Replica> {
         let (cluster, none): (ClusterName, Arc<str>) = (cluster.into(), "".into());
-        let sets = self.shared.sets();
+        let sets = self.shared.state();
         let on_cluster = sets.iter().flat_map(|(set, entry)| {
             let from_first =
                 entry.decision.desired.range((Bound::Included((cluster.clone(), none.clone())), Bound::Unbounded));
@@ -156,23 +142,23 @@ impl ReplicaSetStore {
     }
 
     pub(crate) fn failures(&self, set: &ObjectKey) -> Failures {
-        self.shared.sets().get(set).map(|entry| entry.failures.clone()).unwrap_or_default()
+        self.shared.state().get(set).map(|entry| entry.failures.clone()).unwrap_or_default()
     }
 
     pub(crate) fn former_labels(&self, set: &ObjectKey) -> BTreeSet<String> {
-        self.shared.sets().get(set).map(|entry| entry.former_labels.clone()).unwrap_or_default()
+        self.shared.state().get(set).map(|entry| entry.former_labels.clone()).unwrap_or_default()
     }
 
     /// Publishes a decision. Returns whether it changes what is desired of any work.
     pub(crate) fn publish(&self, set: &ObjectKey, decision: Decision) -> bool {
-        let events = publish(&mut self.shared.sets(), set, decision);
+        let events = publish(&mut self.shared.state(), set, decision);
         self.shared.notify(&events);
         !events.is_empty()
     }
 
     /// Forgets what was decided on a set that no longer exists.
     pub(crate) fn forget(&self, set: &ObjectKey) {
-        let mut sets = self.shared.sets();
+        let mut sets = self.shared.state();
         if let Some(entry) = sets.get_mut(set) {
             entry.forget_decision();
         }
@@ -181,14 +167,14 @@ impl ReplicaSetStore {
 
     /// Records why a work could not be written; `None` once it was, or need not be.
     pub(crate) fn record_outcome(&self, replica: &Replica, failure: Option<String>) {
-        let event = record_outcome(&mut self.shared.sets(), replica, failure);
+        let event = record_outcome(&mut self.shared.state(), replica, failure);
         self.shared.notify(event.as_slice());
     }
 
     /// Records that the API server stored another spec than `template`, from which the work was written: admission changes it,
     /// and writing it again would change nothing.
     pub(crate) fn record_written_from(&self, set: &ObjectKey, work: &ObjectKey, template: &Digest) {
-        let mut sets = self.shared.sets();
+        let mut sets = self.shared.state();
         let Some(entry) = sets.get_mut(set) else { return };
         if entry.works.get(work).is_some_and(|known| known.spec != *template) {
             let known = Arc::make_mut(&mut entry.works).get_mut(work);
@@ -203,28 +189,12 @@ impl ReplicaSetStore {
         old: impl IntoIterator<Item = &'a String>,
         new: impl IntoIterator<Item = &'a String>,
     ) {
-        let mut sets = self.shared.sets();
+        let mut sets = self.shared.state();
         let former = &mut sets.entry(set.clone()).or_default().former_labels;
         former.extend(old.into_iter().cloned());
         new.into_iter().for_each(|key| _ = former.remove(key));
         forget_if_empty(&mut sets, set);
     }
-}
-
-impl Shared {
-    fn sets(&self) -> MutexGuard<'_, Sets> {
-        lock(&self.sets)
-    }
-
-    /// Not while the sets are locked: listeners may read them.
-    fn notify(&self, events: &[StoreEvent]) {
-        let listeners = lock(&self.listeners);
-        events.iter().for_each(|event| listeners.iter().for_each(|listener| listener(event)));
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The works on a cluster, by name.
