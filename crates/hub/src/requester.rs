@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
     authentication::v1::UserInfo,
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec},
 };
-use kube::{Api, Client};
-use ocm_runtime::{Result, write};
+use kube::Client;
+use ocm_runtime::{Result, access};
 
 /// A user as the API server knows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,21 +25,17 @@ impl Requester {
     /// # Errors
     /// If the API server does not answer a SubjectAccessReview.
     pub(crate) async fn may(&self, client: &Client, attributes: ResourceAttributes) -> Result<bool> {
-        let review = write::create(&Api::all(client.clone()), &self.review(attributes)).await?;
-        Ok(review.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
+        access::is_allowed(client, self.review(attributes)).await
     }
 
-    pub(crate) fn review(&self, attributes: ResourceAttributes) -> SubjectAccessReview {
-        SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(self.user.clone()),
-                uid: self.uid.clone(),
-                groups: self.groups.clone(),
-                extra: self.extra.clone(),
-                resource_attributes: Some(attributes),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
+    pub(crate) fn review(&self, attributes: ResourceAttributes) -> SubjectAccessReviewSpec {
+        SubjectAccessReviewSpec {
+            user: Some(self.user.clone()),
+            uid: self.uid.clone(),
+            groups: self.groups.clone(),
+            extra: self.extra.clone(),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
         }
     }
 }

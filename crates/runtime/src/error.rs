@@ -144,6 +144,18 @@ pub fn status_of(error: &kube::Error) -> Option<&Status> {
     }
 }
 
+/// The API server's answer inside an error of a watch.
+#[must_use]
+pub fn status_of_watch(error: &watcher::Error) -> Option<&Status> {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => status_of(error),
+        watcher::Error::WatchError(status) => Some(status),
+        watcher::Error::NoResourceVersion => None,
+    }
+}
+
 /// Adds to an error what was being done when the request failed.
 pub trait ResultExt<T> {
     /// Turns a client error into [`Error::Request`]; `noun` is only called on failure.

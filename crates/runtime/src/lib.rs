@@ -27,6 +27,7 @@
 
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod admin;
 pub mod backoff;
 pub mod client;

@@ -9,7 +9,7 @@ use std::{
 
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
-    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReviewSpec},
 };
 use kube::{
     Api, Client,
@@ -22,7 +22,10 @@ use tokio::{
 };
 use tracing::warn;
 
-use crate::error::{Error, Result, ResultExt as _, chain};
+use crate::{
+    access,
+    error::{Error, Result, ResultExt as _, chain},
+};
 
 /// How long a verdict of the API server is cached.
 const CACHE_TTL: Duration = Duration::from_secs(10);
@@ -141,11 +144,7 @@ impl Access {
             non_resource_attributes: Some(attributes),
             ..SubjectAccessReviewSpec::default()
         };
-        let review = SubjectAccessReview { metadata: ObjectMeta::default(), spec, status: None };
-        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = api.create(&PostParams::default(), &review).await;
-        let status = answer.while_trying_to("create", || "subjectaccessreviews.authorization.k8s.io".into())?.status;
-        Ok(status.is_some_and(|status| status.allowed && status.denied != Some(true)))
+        access::is_allowed(&self.client, spec).await
     }
 }
 

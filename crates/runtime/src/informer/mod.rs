@@ -37,7 +37,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use self::{cache::Cache, continuity::Relists, view::View};
+pub use self::{cache::Cache, continuity::Relists, retry::is_refused, view::View};
 use self::{
     continuity::ContinuityCheck,
     follow::{Need, Watch, WatchedKind, follow},

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::runtime::watcher;
 use tokio::time::Instant;
 
-use crate::{Backoff, error::status_of};
+use crate::{Backoff, error::status_of_watch};
 
 /// The first relist of a synced cache starts within this time.
 const SPREAD: Duration = Duration::from_secs(10);
@@ -76,15 +76,9 @@ impl Retry {
 
 /// Whether the server refuses the request, and is likely to refuse the next one: a right is missing, the kind is not
 /// installed, or it does not support the request.
-pub(super) fn is_refused(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => status_of(error),
-        watcher::Error::WatchError(status) => Some(&**status),
-        watcher::Error::NoResourceVersion => None,
-    };
-    status.is_some_and(|status| matches!(status.code, 400 | 403..=406))
+#[must_use]
+pub fn is_refused(error: &watcher::Error) -> bool {
+    status_of_watch(error).is_some_and(|status| matches!(status.code, 400 | 403..=406))
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use kube::{
     Api, Client,
-    core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta},
+    core::{DynamicObject, PartialObjectMeta},
 };
 use ocm_api::work::v1::ResourceIdentifier;
+
+use crate::work::resources::{api_of, api_resource};
 
 /// Up to so many objects are always watched: their metadata are one page of a list.
 const FEW: usize = 500;
@@ -74,12 +76,8 @@ impl Scope {
 
     /// The metadata of its objects.
     pub(super) fn api(&self, client: &Client) -> Api<PartialObjectMeta<DynamicObject>> {
-        let gvk = GroupVersionKind::gvk(&self.kind.group, &self.version, "");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, &self.kind.resource);
-        match &self.namespace {
-            None => Api::all_with(client.clone(), &resource),
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        }
+        let resource = api_resource(&self.kind.group, &self.version, &self.kind.resource);
+        api_of(client, &resource, self.namespace.as_deref().unwrap_or_default())
     }
 }
 

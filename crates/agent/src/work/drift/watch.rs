@@ -11,8 +11,8 @@ use kube::{
 use ocm_api::work::v1::ResourceIdentifier;
 use ocm_runtime::{
     Backoff,
-    error::{chain, status_of},
-    informer::Relists,
+    error::chain,
+    informer::{self, Relists},
 };
 use tracing::debug;
 
@@ -126,12 +126,5 @@ impl Drop for List<'_> {
 
 /// Whether a right is missing, or the kind is gone, or cannot be listed and watched.
 fn is_refused(error: &watcher::Error) -> bool {
-    let code = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => status_of(error).map(|status| status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::NoResourceVersion => Some(405),
-    };
-    matches!(code, Some(400 | 403..=406))
+    informer::is_refused(error) || matches!(error, watcher::Error::NoResourceVersion)
 }

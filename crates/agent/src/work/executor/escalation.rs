@@ -11,7 +11,13 @@ use kube::{
 use ocm_runtime::{Result, ResultExt as _};
 
 use super::subject::ServiceAccount;
-use crate::work::{manifest::DesiredObject, mapper::RestMapping, ownership::Ownership, resources::ApplyError, update};
+use crate::work::{
+    manifest::DesiredObject,
+    mapper::RestMapping,
+    ownership::Ownership,
+    resources::{ApplyError, api_of},
+    update,
+};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const RESOURCES: [&str; 4] = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"];
@@ -74,10 +80,7 @@ fn body(object: &DynamicObject) -> Result<Vec<u8>, kube::Error> {
 }
 
 fn url(client: &Client, object: &DynamicObject, mapping: &RestMapping) -> String {
-    let (client, resource) = (client.clone(), &mapping.resource);
-    let api: Api<DynamicObject> = match object.metadata.namespace.as_deref() {
-        Some(namespace) if mapping.namespaced => Api::namespaced_with(client, namespace, resource),
-        _ => Api::all_with(client, resource),
-    };
+    let namespace = object.metadata.namespace.as_deref().filter(|_| mapping.namespaced);
+    let api: Api<DynamicObject> = api_of(client, &mapping.resource, namespace.unwrap_or_default());
     api.resource_url().to_owned()
 }

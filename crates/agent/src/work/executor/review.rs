@@ -1,10 +1,10 @@
 //! What an executor may do, as the managed cluster knows it.
 
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::{Api, Client};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec};
+use kube::Client;
 use ocm_api::work::v1::ManifestResourceMeta;
-use ocm_runtime::{Result, write};
+use ocm_runtime::{Result, access::is_allowed};
 
 use super::subject::ServiceAccount;
 
@@ -37,7 +37,7 @@ impl Access {
         VERBS.into_iter().chain(self.deletes.then_some(DELETE))
     }
 
-    fn review(&self, account: &ServiceAccount, verb: &str) -> SubjectAccessReview {
+    fn review(&self, account: &ServiceAccount, verb: &str) -> SubjectAccessReviewSpec {
         let attributes = ResourceAttributes {
             group: Some(self.group.clone()),
             version: Some(self.version.clone()),
@@ -47,14 +47,11 @@ impl Access {
             verb: Some(verb.into()),
             ..ResourceAttributes::default()
         };
-        SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(account.user()),
-                groups: Some(account.groups().to_vec()),
-                resource_attributes: Some(attributes),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
+        SubjectAccessReviewSpec {
+            user: Some(account.user()),
+            groups: Some(account.groups().to_vec()),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
         }
     }
 }
@@ -75,9 +72,4 @@ pub(super) async fn first_denied(
         }
     }
     Ok(None)
-}
-
-async fn is_allowed(client: &Client, review: SubjectAccessReview) -> Result<bool> {
-    let reviewed = write::create(&Api::all(client.clone()), &review).await?;
-    Ok(reviewed.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or(false)))
 }

@@ -6,8 +6,8 @@ mod error;
 mod written;
 
 use kube::{
-    Api, Client,
-    core::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta},
+    Api, Client, Resource,
+    core::{ApiResource, DynamicObject, DynamicResourceScope, GroupVersionKind, ObjectMeta},
 };
 use ocm_api::work::v1::{AppliedManifestResourceMeta, ManifestResourceMeta};
 use ocm_runtime::{Error, ResultExt as _};
@@ -99,14 +99,23 @@ impl Resources {
     }
 
     fn api_of(&self, recorded: &AppliedManifestResourceMeta) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk(&recorded.group, &recorded.version, "");
-        self.api(&ApiResource::from_gvk_with_plural(&gvk, &recorded.resource), &recorded.namespace)
+        let AppliedManifestResourceMeta { group, version, resource, namespace, .. } = recorded;
+        api_of(&self.client, &api_resource(group, version, resource), namespace)
     }
+}
 
-    fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
-        match namespace {
-            "" => Api::all_with(self.client.clone(), resource),
-            namespace => Api::namespaced_with(self.client.clone(), namespace, resource),
-        }
+/// A resource by its place in the API. Its kind need not be known to make requests.
+pub(super) fn api_resource(group: &str, version: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, ""), plural)
+}
+
+/// The objects of a resource in a namespace; if that is empty, in all, or those without namespaces.
+pub(super) fn api_of<K>(client: &Client, resource: &ApiResource, namespace: &str) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    match namespace {
+        "" => Api::all_with(client.clone(), resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, resource),
     }
 }

@@ -5,16 +5,17 @@ use std::{sync::Arc, time::Duration};
 use futures::{Stream, StreamExt as _};
 use kube::{
     Api, Client,
-    core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta},
+    core::{DynamicObject, PartialObjectMeta},
     runtime::watcher::{self, Event},
 };
 use ocm_runtime::{
     Backoff,
-    error::{chain, status_of},
+    error::{chain, status_of_watch},
 };
 use tracing::{debug, info};
 
 use super::{Shared, WatchedResource};
+use crate::work::resources::{api_of, api_resource};
 
 /// The delays between a failure and the next list. Meanwhile the objects are polled.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
@@ -31,12 +32,8 @@ pub(super) async fn follow(shared: Arc<Shared>, resource: WatchedResource) {
 }
 
 fn api(client: &Client, resource: &WatchedResource) -> Api<PartialObjectMeta<DynamicObject>> {
-    let gvk = GroupVersionKind::gvk(&resource.group, &resource.version, "");
-    let api_resource = ApiResource::from_gvk_with_plural(&gvk, &resource.resource);
-    match resource.namespace.as_str() {
-        "" => Api::all_with(client.clone(), &api_resource),
-        namespace => Api::namespaced_with(client.clone(), namespace, &api_resource),
-    }
+    let WatchedResource { group, version, resource, namespace } = resource;
+    api_of(client, &api_resource(group, version, resource), namespace)
 }
 
 /// Follows a watch to its failure. Returns whether it had listed the objects.
@@ -85,12 +82,5 @@ fn report(resource: &WatchedResource, error: &watcher::Error, is_first: bool) {
 
 /// Whether a right is missing, or the kind cannot be watched.
 fn is_refused(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => status_of(error),
-        watcher::Error::WatchError(status) => Some(status.as_ref()),
-        watcher::Error::NoResourceVersion => None,
-    };
-    status.is_some_and(|status| matches!(status.code, 403..=405))
+    status_of_watch(error).is_some_and(|status| matches!(status.code, 403..=405))
 }

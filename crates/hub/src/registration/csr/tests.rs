@@ -159,7 +159,7 @@ fn a_request_that_is_approved_or_denied_is_decided() {
 
 #[test]
 fn the_review_is_about_the_requester_with_all_that_is_known_of_them() {
-    let spec = CsrDriver::default().requester(&request(AGENT, &[OWN])).review(renewal()).spec;
+    let spec = CsrDriver::default().requester(&request(AGENT, &[OWN])).review(renewal());
     assert_eq!((spec.user.as_deref(), spec.uid.as_deref()), (Some(AGENT), Some("u")));
     assert_eq!(spec.groups.unwrap().len(), 3);
     let attributes = serde_json::to_value(spec.resource_attributes).unwrap();

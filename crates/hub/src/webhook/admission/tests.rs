@@ -272,7 +272,7 @@ fn the_requester_is_asked_about_with_all_that_is_known_of_them() {
     let request = review::read(&review("v1", None, &accepted())).unwrap();
     let change = Change::<ManagedCluster>::read(&request).unwrap();
     let right = cluster::rights(&change).remove(0);
-    let spec = Requester::from(&request.user_info).review(right.attributes).spec;
+    let spec = Requester::from(&request.user_info).review(right.attributes);
     assert_eq!((spec.user.as_deref(), spec.uid.as_deref()), (Some(USER), Some("7")));
     assert_eq!(spec.groups, Some(vec!["g".to_owned()]));
     assert_eq!(spec.extra.unwrap()["k"], ["v"]);

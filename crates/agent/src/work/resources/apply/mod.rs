@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub(super) use self::server_side::AppliedFields;
 pub(in crate::work) use self::server_side::FieldConflict;
-use super::{ApplyError, Resources};
+use super::{ApplyError, Resources, api_of};
 use crate::work::{
     manifest::DesiredObject, mapper::RestMapping, options::ManifestOptions, ownership::Ownership, strategy::Strategy,
 };
@@ -82,7 +82,7 @@ impl<'a> Task<'a> {
     fn new(resources: &'a Resources, application: Application<'a>) -> Self {
         let Application { object, mapping, ownership, .. } = application;
         let id = object.identifier(mapping);
-        let api = resources.api(&mapping.resource, &id.namespace);
+        let api = api_of(&resources.client, &mapping.resource, &id.namespace);
         Self { resources, object, ownership, api, id }
     }
 
