@@ -54,7 +54,7 @@ impl Controller for Repair {
     type Key = String;
     type Observed = works::Observed;
     type Plan = works::Plan;
-    type Applied = Vec<Outcome>;
+    type Applied = works::Repaired;
     type Error = Error;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
@@ -81,16 +81,17 @@ impl Controller for Repair {
     }
 
     /// Only applies: what needs the hub, and what deletes, waits for it.
-    async fn apply(&self, observed: &works::Observed, plan: works::Plan) -> Result<Vec<Outcome>> {
+    async fn apply(&self, observed: &works::Observed, plan: works::Plan) -> Result<works::Repaired> {
         match plan {
-            works::Plan::Apply(plan) => Ok(self.works.repair(observed, &plan).await),
-            _ => Ok(Vec::new()),
+            works::Plan::Apply(plan) => self.works.repair(observed, &plan).await,
+            _ => Ok(works::Repaired::default()),
         }
     }
 
-    async fn report(&self, observed: &works::Observed, outcomes: Vec<Outcome>, _: Timestamp) -> Result<Requeue> {
+    async fn report(&self, observed: &works::Observed, repaired: works::Repaired, _: Timestamp) -> Result<Requeue> {
         let work = observed.work.metadata.name.as_deref();
-        info!(work, objects = outcomes.len(), "applied the copy of a work, since the hub is away");
+        let works::Repaired { outcomes, left_out } = repaired;
+        info!(work, objects = outcomes.len(), left_out, "applied the copy of a work, since the hub is away");
         let retry = outcomes.iter().filter_map(Outcome::retry).fold(Retry::AtRegularPass, Retry::sooner);
         Ok(retry.requeue(&self.shared.settings))
     }

@@ -2,6 +2,7 @@
 
 mod objects;
 mod prune;
+mod repair;
 
 use futures::{StreamExt as _, stream};
 use kube::ResourceExt as _;
@@ -12,6 +13,8 @@ use ocm_api::{
 use ocm_runtime::{Class, Classified as _, Error, Requeue, Result, conditions::NewCondition, error::found, write};
 use tracing::{info, warn};
 
+pub(in crate::work) use self::repair::Repaired;
+pub(super) use self::repair::repair;
 use self::{
     objects::apply_objects,
     prune::{Pruned, prune},
@@ -175,14 +178,6 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, recorded, &outcomes).await;
     let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::sooner);
     Ok(Report::Pass(Box::new(Pass { work, applied_work, outcomes, resources: kept, undeleted, retry })))
-}
-
-/// Applies the objects of a work that the hub cannot be asked about. Nothing is deleted, recorded or reported.
-pub(super) async fn repair(controller: &Works, observed: &Observed, plan: &ApplyPlan) -> Vec<Outcome> {
-    match &observed.applied_work {
-        Some(applied_work) => apply_objects(controller, observed, applied_work, &plan.order, &plan.recorded).await,
-        None => Vec::new(),
-    }
 }
 
 /// Reports that the managed cluster denies writing the record. Other errors are the driver's to retry.

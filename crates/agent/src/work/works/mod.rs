@@ -25,8 +25,12 @@ use ocm_runtime::{
     write::{has_finalizer, is_deleting},
 };
 
-pub(super) use self::{apply::Report, observe::Observed, plan::Plan};
-use super::{Settings, Shared, conditions::is_complete, ownership, status::Outcome};
+pub(super) use self::{
+    apply::{Repaired, Report},
+    observe::Observed,
+    plan::Plan,
+};
+use super::{Settings, Shared, conditions::is_complete, ownership};
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
@@ -55,8 +59,8 @@ impl Works {
         observe::observe_work(self, &name, Arc::new(work)).await
     }
 
-    /// Applies the objects of such a copy, and nothing else.
-    pub(super) async fn repair(&self, observed: &Observed, plan: &plan::ApplyPlan) -> Vec<Outcome> {
+    /// Applies the objects of such a copy that the record lists, and nothing else.
+    pub(super) async fn repair(&self, observed: &Observed, plan: &plan::ApplyPlan) -> Result<Repaired, Error> {
         apply::repair(self, observed, plan).await
     }
 
