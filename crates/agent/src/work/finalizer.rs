@@ -17,7 +17,7 @@ use ocm_runtime::{Controller, ControllerBuilder, Error, Requeue, Result, error::
 use tracing::warn;
 
 use super::{
-    Settings, Shared,
+    Settings, Shared, record,
     resources::{Deletion, Held},
 };
 
@@ -114,7 +114,7 @@ impl Controller for Finalizer {
     }
 
     fn plan(observed: &Arc<AppliedManifestWork>, _: Timestamp) -> Vec<AppliedManifestResourceMeta> {
-        observed.status.as_ref().map(|status| status.applied_resources.clone()).unwrap_or_default()
+        record::listed(observed)
     }
 
     async fn apply(

@@ -22,6 +22,7 @@
 //! | `drift` | notices when somebody changes what was applied |
 //! | `update`, `ignore_fields` | the strategies Update (what to write for which kind) and ServerSideApply (what not to) |
 //! | `manifest`, `options`, `strategy`, `mapper`, `ownership`, `refusal`, `identifier` | what is read from works, and what it means |
+//! | `record` | which objects an AppliedManifestWork lists, before they are created and afterwards |
 //! | `resources`, `status`, `retry`, `stuck` | requests to the managed cluster, and what is reported about them |
 
 mod availability;
@@ -41,6 +42,7 @@ mod mapper;
 mod offline;
 mod options;
 mod ownership;
+mod record;
 mod refusal;
 mod resources;
 mod retry;

@@ -83,6 +83,9 @@ pub const OPERATOR_SPEC_HASH: &str = "operator.openshift.io/spec-hash";
 /// On an AppliedManifestWork: the resource version that its ManifestWork had on the hub when the agent created the record. A
 /// hub that has not reached this version lost data. Ours alone.
 pub const HUB_REVISION: &str = "ocm-rs.github.io/hub-revision";
+/// On an AppliedManifestWork: the objects of its first pass, as a JSON list of entries of `status.appliedResources`. It counts
+/// while the status lists none. Ours alone.
+pub const FIRST_RESOURCES: &str = "ocm-rs.github.io/first-resources";
 /// On an AppliedManifestWork: why its objects are kept although its ManifestWork does not exist. See
 /// [`EVICTION_HELD_HUB_RESTORED`]. Ours alone.
 pub const EVICTION_HELD: &str = "ocm-rs.github.io/eviction-held";

@@ -21,6 +21,7 @@ use self::{
 };
 use super::{
     super::{
+        record,
         resources::explain,
         retry::Retry,
         status::{self, Outcome},
@@ -157,9 +158,8 @@ async fn record_rest(
         return Ok(());
     }
     info!(objects = owned.len(), "the record does not list all objects of the deleted work, adding them");
-    let mut new = applied_work.clone();
-    new.status.get_or_insert_default().applied_resources.extend(owned);
-    report::patch_record(controller, applied_work, &new).await
+    let new = record::with_listed(applied_work, [record::listed(applied_work), owned].concat());
+    report::patch_record(controller, applied_work, &new).await.map(|_| ())
 }
 
 async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Result<Report> {
@@ -167,15 +167,15 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
     let work = observed.work.as_ref();
     let added = write::add_finalizer(&controller.works(), work, finalizers::MANIFEST_WORK).await?;
     let work = added.unwrap_or_else(|| work.clone());
-    let ApplyPlan { applied_work: desired, order, recorded } = plan;
-    let applied_work = match ensure_record(controller, observed, desired).await {
+    let ApplyPlan { applied_work: desired, order, recorded, planned } = plan;
+    let applied_work = match ensure_record(controller, observed, desired, &planned).await {
         Ok(applied_work) => applied_work,
         Err(error) => return denied(controller, error, status::refused).map(Report::from),
     };
     let mut outcomes = apply_objects(controller, observed, &applied_work, &order, &recorded).await;
     outcomes.sort_by_key(|outcome| outcome.meta.ordinal);
     let resources = &controller.shared.resources;
-    let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, recorded, &outcomes).await;
+    let Pruned { kept, undeleted, retry } = prune(resources, &applied_work, &planned, &outcomes).await;
     let retry = outcomes.iter().filter_map(Outcome::retry).fold(retry, Retry::sooner);
     Ok(Report::Pass(Box::new(Pass { work, applied_work, outcomes, resources: kept, undeleted, retry })))
 }
@@ -197,7 +197,30 @@ pub(super) fn denied(
     Ok((condition(cause), requeue))
 }
 
+/// The record of a work, which lists all that is about to be created.
 async fn ensure_record(
+    controller: &Works,
+    observed: &Observed,
+    desired: AppliedManifestWork,
+    planned: &[AppliedManifestResourceMeta],
+) -> Result<AppliedManifestWork> {
+    let applied_work = create_or_patch(controller, observed, desired).await?;
+    list_planned(controller, applied_work, planned).await
+}
+
+/// Costs a write only if an edit of the work has added objects.
+async fn list_planned(
+    controller: &Works,
+    applied_work: AppliedManifestWork,
+    planned: &[AppliedManifestResourceMeta],
+) -> Result<AppliedManifestWork> {
+    match record::with_planned(&applied_work, planned) {
+        Some(new) => report::patch_record(controller, &applied_work, &new).await,
+        None => Ok(applied_work),
+    }
+}
+
+async fn create_or_patch(
     controller: &Works,
     observed: &Observed,
     desired: AppliedManifestWork,

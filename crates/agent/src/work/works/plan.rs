@@ -1,6 +1,6 @@
 //! What to do about a work. Pure.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use kube::ResourceExt as _;
 use ocm_api::{
@@ -15,7 +15,7 @@ use ocm_runtime::{
 };
 
 use super::{
-    super::{identifier, ownership, refusal, resources::ApplyError, retry::Retry, status},
+    super::{identifier, ownership, record, refusal, resources::ApplyError, retry::Retry, status},
     Observed,
     resolve::ResolvedManifest,
 };
@@ -46,6 +46,8 @@ pub(in crate::work) struct ApplyPlan {
     pub order: Vec<usize>,
     /// What was recorded last time.
     pub recorded: Vec<AppliedManifestResourceMeta>,
+    /// What the record is to list before it is created.
+    pub planned: Vec<AppliedManifestResourceMeta>,
 }
 
 /// What deleting the objects of a work takes.
@@ -76,16 +78,24 @@ pub(super) fn plan(observed: &Observed) -> Plan {
 fn plan_apply(observed: &Observed) -> ApplyPlan {
     let mut order: Vec<_> = (0..observed.manifests.len()).collect();
     order.sort_by_key(|index| observed.manifests.get(*index).map(|manifest| manifest.rank));
-    ApplyPlan { applied_work: record(observed), order, recorded: recorded(observed.applied_work.as_deref()) }
+    let planned = planned(observed);
+    let recorded = recorded(observed.applied_work.as_deref());
+    ApplyPlan { applied_work: record(observed, &planned), order, recorded, planned }
+}
+
+/// The objects of the spec that are deleted with the work. What is to stay is not lost if it is not recorded.
+fn planned(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+    let mut planned = of_spec(observed);
+    planned.retain(|resource| is_owned(observed, resource));
+    planned
 }
 
 fn recorded(applied_work: Option<&AppliedManifestWork>) -> Vec<AppliedManifestResourceMeta> {
-    let status = applied_work.and_then(|applied_work| applied_work.status.as_ref());
-    status.map(|status| status.applied_resources.clone()).unwrap_or_default()
+    applied_work.map(record::listed).unwrap_or_default()
 }
 
 /// The record as it should be: as it is, but with our spec and finalizer; or new, with the work's labels.
-fn record(observed: &Observed) -> AppliedManifestWork {
+fn record(observed: &Observed, planned: &[AppliedManifestResourceMeta]) -> AppliedManifestWork {
     let settings = &observed.settings;
     let work = observed.work.name_any();
     let mut record = observed.applied_work.as_deref().cloned().unwrap_or_else(|| {
@@ -94,6 +104,7 @@ fn record(observed: &Observed) -> AppliedManifestWork {
         new.metadata.labels.clone_from(&observed.work.metadata.labels);
         new.metadata.annotations =
             observed.work.resource_version().map(|version| [(HUB_REVISION.into(), version)].into());
+        record::list_first(&mut new, planned);
         new
     });
     if !has_finalizer(&record, finalizers::APPLIED_MANIFEST_WORK) {
@@ -179,11 +190,12 @@ fn is_owned(observed: &Observed, resource: &AppliedManifestResourceMeta) -> bool
 }
 
 fn not_recorded(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
-    let recorded = recorded(observed.applied_work.as_deref());
-    let recorded: HashSet<_> = recorded.iter().map(identifier::of_recorded).collect();
-    let of_spec = observed.manifests.iter().filter(|manifest| manifest.can_be_applied());
-    let of_spec = of_spec.filter(|manifest| !recorded.contains(&manifest.identifier()));
-    of_spec.map(|manifest| identifier::recorded(&manifest.meta, None)).collect()
+    record::not_among(&of_spec(observed), &recorded(observed.applied_work.as_deref()))
+}
+
+fn of_spec(observed: &Observed) -> Vec<AppliedManifestResourceMeta> {
+    let manifests = observed.manifests.iter().filter(|manifest| manifest.can_be_applied());
+    manifests.map(|manifest| identifier::recorded(&manifest.meta, None)).collect()
 }
 
 /// Why the resource of a manifest's kind could not be looked up. What is invalid was never applied, and of a kind that the

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ocm_api::work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, ManifestWork};
+use ocm_api::work::v1::{AppliedManifestWork, ManifestWork};
 use ocm_runtime::{
     Requeue, Result,
     conditions::{self, NewCondition},
@@ -12,7 +12,7 @@ use ocm_runtime::{
 };
 
 use super::{
-    super::{conditions::aggregate, status},
+    super::{conditions::aggregate, record, status},
     Observed, Works,
     apply::{self, Pass, Report},
 };
@@ -31,8 +31,9 @@ pub(super) async fn report(controller: &Works, observed: &Observed, report: Repo
 
 /// The record comes first: what the status on the hub lists as applied is recorded, even if the agent is stopped between the two.
 async fn report_pass(controller: &Works, pass: &Pass, now: Timestamp) -> Result<Requeue> {
-    let (new, requeue) = match patch_record(controller, &pass.applied_work, &recorded(pass)).await {
-        Ok(()) => (with_status(pass, now), pass.retry.requeue(&controller.shared.settings)),
+    let recorded = record::with_listed(&pass.applied_work, pass.resources.clone());
+    let (new, requeue) = match patch_record(controller, &pass.applied_work, &recorded).await {
+        Ok(_) => (with_status(pass, now), pass.retry.requeue(&controller.shared.settings)),
         Err(error) => {
             let (condition, requeue) = apply::denied(controller, error, status::refused)?;
             (with_condition(&pass.work, condition, now), requeue)
@@ -63,21 +64,6 @@ fn with_status(pass: &Pass, now: Timestamp) -> ManifestWork {
     work
 }
 
-/// The record with what is on the cluster now, in an order that does not change by itself.
-fn recorded(pass: &Pass) -> AppliedManifestWork {
-    let mut record = pass.applied_work.clone();
-    let mut resources = pass.resources.clone();
-    resources.sort_by(|a, b| key(a).cmp(&key(b)));
-    if !resources.is_empty() || record.status.is_some() {
-        record.status.get_or_insert_default().applied_resources = resources;
-    }
-    record
-}
-
-fn key(resource: &AppliedManifestResourceMeta) -> [&String; 5] {
-    [&resource.group, &resource.version, &resource.resource, &resource.namespace, &resource.name]
-}
-
 /// Returns when to reconcile the work again: one that is gone only when the informer has delivered that.
 async fn patch_work(controller: &Works, old: &ManifestWork, new: &ManifestWork, requeue: Requeue) -> Result<Requeue> {
     let Some(patched) = found(write::patch_status(&controller.works(), old, new).await)? else {
@@ -89,19 +75,22 @@ async fn patch_work(controller: &Works, old: &ManifestWork, new: &ManifestWork, 
     Ok(requeue)
 }
 
+/// Returns the record as it is then.
 pub(super) async fn patch_record(
     controller: &Works,
     old: &AppliedManifestWork,
     new: &AppliedManifestWork,
-) -> Result<()> {
-    if let Some(patched) = write::patch_status(&controller.applied_works(), old, new).await? {
-        controller.shared.applied_works.record_write(patched);
-    }
-    Ok(())
+) -> Result<AppliedManifestWork> {
+    let Some(patched) = write::patch_status(&controller.applied_works(), old, new).await? else {
+        return Ok(old.clone());
+    };
+    controller.shared.applied_works.record_write(patched.clone());
+    Ok(patched)
 }
 
 #[cfg(test)]
 mod tests {
+    use ocm_api::work::v1::AppliedManifestResourceMeta;
     use ocm_runtime::conditions::find;
     use serde_json::json;
 
@@ -132,14 +121,6 @@ mod tests {
             undeleted: undeleted.iter().map(|cause| (*cause).to_owned()).collect(),
             retry: Retry::AtRegularPass,
         }
-    }
-
-    #[test]
-    fn a_record_lists_objects_in_an_order_that_does_not_depend_on_the_spec() {
-        let record = recorded(&pass(&["b", "a"], &[]));
-        let listed = record.status.unwrap().applied_resources;
-        assert_eq!(listed.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(recorded(&pass(&[], &[])).status, None, "nothing to record is nothing to write");
     }
 
     #[test]

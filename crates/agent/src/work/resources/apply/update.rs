@@ -59,7 +59,8 @@ impl Task<'_> {
     }
 
     /// Deletes the object and creates it again, unless somebody has changed it since it was read: its owners are taken
-    /// over from there.
+    /// over from there. An agent that is stopped between the two requests loses what others have added to the object, since
+    /// no API request does both.
     async fn recreate(&self, existing: &DynamicObject, object: &DynamicObject) -> Result<DynamicObject, ApplyError> {
         let metadata = existing.metadata.clone();
         let preconditions = Preconditions { uid: metadata.uid, resource_version: metadata.resource_version };

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::AT_A_TIME;
 use crate::work::{
-    identifier,
+    identifier, record,
     resources::{Deletion, Resources},
     retry::Retry,
     status::{self, Outcome},
@@ -25,20 +25,22 @@ pub(super) struct Pruned {
 }
 
 /// Deletes what was recorded and is no longer in the work. While it is not known of every object of the work where it is,
-/// nothing is deleted and everything stays recorded, also what is still in the work and cannot be read now.
+/// nothing is deleted and everything stays recorded, also what is still in the work and cannot be read now. What could not be
+/// created stays recorded, so that the next attempt needs no write before.
 pub(super) async fn prune(
     resources: &Resources,
     applied_work: &AppliedManifestWork,
-    recorded: Vec<AppliedManifestResourceMeta>,
+    planned: &[AppliedManifestResourceMeta],
     outcomes: &[Outcome],
 ) -> Pruned {
-    let existing = status::existing(outcomes);
+    let (existing, recorded) = (status::existing(outcomes), record::listed(applied_work));
     if outcomes.iter().any(Outcome::is_uncertain) {
         let kept = not_among(recorded, &existing);
         return Pruned { kept: [existing, kept].concat(), undeleted: Vec::new(), retry: Retry::AtRegularPass };
     }
     let obsolete = obsolete(recorded, &existing, outcomes);
-    let mut pruned = Pruned { kept: existing, undeleted: Vec::new(), retry: Retry::AtRegularPass };
+    let kept = [existing.clone(), record::not_among(planned, &existing)].concat();
+    let mut pruned = Pruned { kept, undeleted: Vec::new(), retry: Retry::AtRegularPass };
     let uid = &applied_work.uid().unwrap_or_default();
     let deletions = stream::iter(obsolete).map(|resource| async move {
         info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");

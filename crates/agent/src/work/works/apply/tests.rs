@@ -1,3 +1,4 @@
+use ocm_api::annotations::FIRST_RESOURCES;
 use ocm_runtime::Controller as _;
 use serde_json::{Value, json};
 
@@ -11,6 +12,8 @@ use crate::{
         testing,
     },
 };
+
+mod recording;
 
 fn work() -> Value {
     let manifest =
@@ -43,6 +46,19 @@ fn record(resources: &[AppliedManifestResourceMeta]) -> Value {
         "spec": {"hubHash": hash, "agentID": testing::AGENT, "manifestWorkName": "w"},
         "status": {"appliedResources": resources}
     })
+}
+
+/// The record of a work whose first pass is not recorded.
+fn new_record() -> Value {
+    let planned = ["a", "b"].map(|name| unborn("configmaps", name));
+    let mut record = record(&[]);
+    record["metadata"]["annotations"] = json!({ FIRST_RESOURCES: json!(planned).to_string() });
+    record
+}
+
+/// The entry of an object that is about to be created.
+fn unborn(resource: &str, name: &str) -> AppliedManifestResourceMeta {
+    AppliedManifestResourceMeta { uid: None, ..recorded("", resource, name, "") }
 }
 
 fn object(name: &str, uid: &str) -> (u16, Value) {
@@ -108,7 +124,8 @@ async fn what_was_applied_is_recorded_and_nothing_deleted_while_a_kind_is_not_kn
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}});
     work["spec"]["workload"]["manifests"][1] = thing;
     let resources = [recorded("", "configmaps", "obsolete", "4")];
-    let answers = vec![kinds(), not_found(), object("a", "1")];
+    let listed = (200, record(&[unborn("configmaps", "a"), resources[0].clone()]));
+    let answers = vec![kinds(), not_found(), listed, object("a", "1")];
     let (report, ..) = pass_with(work, &resources, answers).await;
     let Report::Pass(pass) = report else { panic!("{report:?}") };
     assert_eq!(names(&pass.resources), ["a", "obsolete"]);
@@ -291,7 +308,7 @@ async fn the_record_is_written_before_the_hub_says_that_the_work_is_applied() {
     let unavailable = (503, json!({"kind": "Status", "status": "Failure", "code": 503, "message": "not ready"}));
     let answers = vec![kinds(), object("a", "1"), object("b", "2"), unavailable];
     let hub = Mock::answering(vec![(200, work())]).listing(testing::WORKS, &json!([work()]));
-    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(&[])]));
+    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([new_record()]));
     let controller = Works::new(testing::shared(&hub, &managed).await);
     let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
     let report = controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
@@ -303,7 +320,7 @@ async fn the_record_is_written_before_the_hub_says_that_the_work_is_applied() {
 /// The status of the work after a pass in which the managed cluster responds like this.
 async fn reported(answers: Vec<(u16, Value)>, hub_answer: (u16, Value)) -> (Requeue, Value) {
     let hub = Mock::answering(vec![hub_answer]).listing(testing::WORKS, &json!([work()]));
-    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([record(&[])]));
+    let managed = Mock::answering(answers).listing(testing::RECORDS, &json!([new_record()]));
     let controller = Works::new(testing::shared(&hub, &managed).await);
     let observed = controller.observe(&"w".to_owned()).await.unwrap().unwrap();
     let report = controller.apply(&observed, super::super::plan::plan(&observed)).await.unwrap();
