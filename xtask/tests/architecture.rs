@@ -50,6 +50,7 @@ const EVERYTHING: &[&str] = &[
     "ocm-hub",
     "ocm-image",
     "ocm-runtime",
+    "ocm-scheduler",
     "ocm-server",
     "ocm-testing",
 ];
@@ -77,6 +78,13 @@ const RULES: &[Rule] = &[
         why: "expressions of users are evaluated within limits, and without anything that they could reach",
     },
     Rule {
+        package: "ocm-scheduler",
+        allowed: &["ocm-apimachinery", "ocm-api"],
+        tests: &[],
+        banned: IO,
+        why: "clusteradm explains a selection by the computation of the hub, so that must not need a hub",
+    },
+    Rule {
         package: "ocm-runtime",
         allowed: &["ocm-apimachinery"],
         tests: &["ocm-testing"],
@@ -86,7 +94,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "ocm-hub",
         // The manager of add-ons that are templates is built on the SDK, as other people's managers are.
-        allowed: &["ocm-addon", "ocm-runtime", "ocm-cel", "ocm-apimachinery", "ocm-api"],
+        allowed: &["ocm-addon", "ocm-scheduler", "ocm-runtime", "ocm-cel", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
         why: "hub and agent meet only through the API, as OCM's own do with ours",
@@ -121,7 +129,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "ocm-cli",
-        allowed: &["ocm-runtime", "ocm-apimachinery", "ocm-api"],
+        allowed: &["ocm-scheduler", "ocm-runtime", "ocm-apimachinery", "ocm-api"],
         tests: &["ocm-testing"],
         banned: &[],
         why: "the command line talks to clusters, not to components",

@@ -1,5 +1,6 @@
 //! The grammar of Kubernetes that OCM needs: quantities, selectors, JSONPath, YAML, merge patches. No I/O.
 //!
+//! * [`amount`] is a number or a percentage, as in `maxUnavailable`.
 //! * [`labels`] knows what may be a label's key and value.
 //! * [`quantity`] parses, adds and prints amounts such as `100m` or `2Gi`.
 //! * [`selector`] decides whether labels match a label selector.
@@ -9,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+pub mod amount;
 pub mod jsonpath;
 pub mod labels;
 pub mod merge;

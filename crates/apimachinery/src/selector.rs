@@ -62,6 +62,15 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(Option<kube_core::Selector>);
 
+/// A requirement that an object does not meet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unmet {
+    /// As kubectl writes it, such as `env in (dev,test)`.
+    pub requirement: String,
+    /// The key that it is about.
+    pub key: String,
+}
+
 impl Selector {
     /// Matches every object.
     pub fn everything() -> Self {
@@ -90,6 +99,14 @@ impl Selector {
         self.0.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
+    /// The first requirement that an object with these labels does not meet, as kubectl writes it, and its key. `None` if the
+    /// object is selected, and an empty requirement if nothing ever is.
+    pub fn unmet(&self, labels: &BTreeMap<String, String>) -> Option<Unmet> {
+        let Some(selector) = &self.0 else { return Some(Unmet::default()) };
+        let expression = selector.clone().into_iter().find(|expression| !expression.matches(labels))?;
+        Some(Unmet { requirement: expression.to_string(), key: key(expression) })
+    }
+
     /// Whether an object with these labels is selected; absent labels are none.
     pub fn matches_optional(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         match labels {
@@ -104,6 +121,17 @@ impl TryFrom<&LabelSelector> for Selector {
 
     fn try_from(selector: &LabelSelector) -> Result<Self, Error> {
         Self::new(Some(selector))
+    }
+}
+
+fn key(expression: Expression) -> String {
+    match expression {
+        Expression::In(key, _)
+        | Expression::NotIn(key, _)
+        | Expression::Equal(key, _)
+        | Expression::NotEqual(key, _)
+        | Expression::Exists(key)
+        | Expression::DoesNotExist(key) => key,
     }
 }
 
@@ -184,6 +212,19 @@ mod tests {
             changed.remove(missing);
             assert!(!selector.matches(&changed), "{missing}");
         }
+    }
+
+    #[test]
+    fn the_first_requirement_that_is_not_met_is_named_unless_all_are() {
+        let in_eu = selector(json!({"matchLabels": {"env": "prod"},
+            "matchExpressions": [{"key": "region", "operator": "In", "values": ["us", "eu"]}]}))
+        .unwrap();
+        let unmet = |pairs| in_eu.unmet(&labels(pairs)).map(|unmet| (unmet.requirement, unmet.key));
+        assert_eq!(unmet(&[("env", "prod"), ("region", "eu")]), None);
+        assert_eq!(unmet(&[("env", "dev")]), Some(("env=prod".into(), "env".into())));
+        assert_eq!(unmet(&[("env", "prod")]), Some(("region in (eu,us)".into(), "region".into())));
+        assert_eq!(Selector::nothing().unmet(&labels(&[])), Some(Unmet::default()));
+        assert_eq!(Selector::everything().unmet(&labels(&[])), None);
     }
 
     #[test]

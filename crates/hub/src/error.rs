@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use ocm_api::labels;
-use ocm_apimachinery::selector;
 use ocm_runtime::{Class, Classified};
 
 /// An error of a controller.
@@ -74,23 +73,6 @@ pub enum Error {
         /// The object, for people.
         noun: String,
     },
-    /// The selector of a cluster set cannot be read.
-    #[error("failed to read which clusters belong to ManagedClusterSet {set}")]
-    Selector {
-        /// The set's name.
-        set: String,
-        /// What is wrong.
-        #[source]
-        source: selector::Error,
-    },
-    /// A cluster set has a selector type that this version does not know.
-    #[error("failed to read which clusters belong to ManagedClusterSet {set}: selector type {type_:?} is not known")]
-    SelectorType {
-        /// The set's name.
-        set: String,
-        /// The type as written.
-        type_: String,
-    },
     /// An error that a condition reports too.
     #[error(transparent)]
     Shared(Arc<Self>),
@@ -114,7 +96,6 @@ impl Classified for Error {
             Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } | Self::UnreadableWork { .. } => {
                 Class::Transient
             }
-            Self::Selector { .. } | Self::SelectorType { .. } => Class::Invalid,
         }
     }
 }

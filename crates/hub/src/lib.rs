@@ -37,7 +37,6 @@ mod requester;
 #[cfg(test)]
 mod rights;
 pub mod rollout;
-mod set_selector;
 #[cfg(test)]
 mod testing;
 pub mod webhook;

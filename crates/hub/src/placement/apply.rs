@@ -9,8 +9,9 @@ use ocm_api::{
     labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
 };
 use ocm_runtime::{Cache, ObjectKey, error::all, write};
+use ocm_scheduler::DesiredDecision;
 
-use super::{group::DesiredDecision, plan::Step};
+use super::plan::Step;
 use crate::error::{Error, Result};
 
 /// A write that has changed a decision.

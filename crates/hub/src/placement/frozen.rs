@@ -8,12 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use ocm_api::cluster::v1beta1::DecisionGroupStatus;
 use ocm_apimachinery::labels;
+use ocm_scheduler::{Candidate, DesiredDecision, Group, count, slice};
 
-use super::{
-    group::{self, DesiredDecision, Group},
-    index::Snapshot,
-    schedule::Candidate,
-};
+use super::index::Snapshot;
 
 /// The decisions, and the status of their groups. With `candidates`, only clusters that are among these stay. A placement
 /// without decisions gets the empty one that a placement without clusters has.
@@ -38,7 +35,7 @@ pub(crate) fn decisions(
         let groups = groups(&stay);
         return (stay, groups);
     }
-    if labels::is_value(placement) { group::slice(placement, &[Group::default()]) } else { <_>::default() }
+    if labels::is_value(placement) { slice(placement, &[Group::default()]) } else { <_>::default() }
 }
 
 /// The index of a decision's group, by its label. If the label of one is not a number, OCM's consumers reject all of them.
@@ -54,7 +51,7 @@ fn groups(decisions: &[DesiredDecision]) -> Vec<DecisionGroupStatus> {
         group.decision_group_index = index;
         group.decision_group_name.clone_from(&decision.group);
         group.decisions.push(decision.name.clone());
-        group.clusters_count += group::count(decision.clusters.len());
+        group.clusters_count += count(decision.clusters.len());
     }
     groups.into_values().collect()
 }

@@ -9,11 +9,11 @@ use ocm_api::cluster::{
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterSetBindingSpec, ManagedClusterSetSpec},
 };
 use ocm_runtime::{Change, ObjectKey};
+use ocm_scheduler::Rules;
 
 use super::{
     index::Index,
     plan::{Observed, plan},
-    rules::Rules,
 };
 
 /// The moment at which decisions are made, in seconds since 1970.
@@ -21,10 +21,7 @@ const NOW: i64 = 1_800_000_000;
 
 /// All that is wrong with a placement.
 pub fn problems(placement: &Placement) -> Vec<String> {
-    let Rules { number_of_clusters, refusal, predicates, tolerations, weights, grouping, .. } = Rules::of(placement);
-    let wrong =
-        [number_of_clusters.err(), refusal, predicates.err(), tolerations.err(), weights.err(), grouping.problem];
-    wrong.into_iter().flatten().collect()
+    Rules::of(placement).problems()
 }
 
 /// The status of a placement in a namespace to which `set` is bound; `None` if it must not be changed.
@@ -42,6 +39,6 @@ pub fn decide(
         index.cluster(Change::Added(&Arc::new(cluster)), now);
     }
     index.placement(Change::Added(&placement));
-    let snapshot = index.snapshot(&key).filter(|snapshot| !snapshot.rules.is_ignored)?;
+    let snapshot = index.snapshot(&key).filter(|snapshot| !snapshot.inputs.rules.is_ignored)?;
     Some(plan(&Observed { placement, snapshot }, now).status)
 }

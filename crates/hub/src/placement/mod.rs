@@ -2,25 +2,20 @@
 //!
 //! How the data flows: informers keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
 //! returns which placements a change can affect. Each of these is planned from a [`Snapshot`](index::Snapshot) of the index,
-//! one at a time if it counts what others select ([`planning`]). [`plan`] determines the sets that it may select from ([`eligible`]), the clusters
-//! that fit and the best of them ([`schedule`], by the [`rules`] in its spec), their groups and decisions ([`group`]), and its
-//! status ([`status`]). Decisions that differ are written ([`apply`]), and [`events`] report the writes.
+//! one at a time if it counts what others select ([`planning`]). `ocm_scheduler` selects its clusters and splits them into
+//! decisions; [`plan`] determines what to write to get there, and its status ([`status`]). Decisions that differ are written
+//! ([`apply`]), and [`events`] report the writes.
 
 mod apply;
-mod eligible;
 mod events;
-mod facts;
 mod frozen;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod group;
 mod index;
 mod plan;
 mod planning;
 #[cfg(test)]
 mod properties;
-mod rules;
-mod schedule;
 mod status;
 #[cfg(test)]
 mod testing;

@@ -1,22 +1,15 @@
 //! Plans one placement: its clusters, in which decisions, and its status.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
-use ocm_api::cluster::v1beta1::{DecisionGroupStatus, Placement, PlacementStatus};
+use ocm_api::cluster::v1beta1::{Placement, PlacementStatus};
+use ocm_scheduler::{DesiredDecision, Name, Schedule, schedule};
 
 use super::{
-    eligible::Eligible,
-    facts::Name,
     frozen,
-    group::{self, DesiredDecision},
     index::{Slices, Snapshot},
-    rules::Problem,
-    schedule::{self, Candidate, ScheduleContext, Selection},
     status::{StatusInputs, status},
 };
 
@@ -55,66 +48,39 @@ pub(crate) enum Step {
     Delete(String),
 }
 
-/// The selected clusters, or what is wrong, and the decisions that follow.
-struct Outcome<'a> {
-    selection: Selection<'a>,
-    problem: Option<Problem>,
-    desired: Vec<DesiredDecision>,
-    groups: Vec<DecisionGroupStatus>,
-}
-
 /// Plans a placement.
 pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let Observed { placement, snapshot } = observed;
-    let (name, rules) = (placement.name_any(), &snapshot.rules);
-    let eligible = Eligible::of(snapshot);
-    let candidates = eligible.candidates(snapshot);
-    let has_candidates = !candidates.is_empty();
-    let is_frozen = rules.refusal.is_some() || eligible.problem.is_some();
-    let Outcome { selection, problem, desired, groups } = if is_frozen {
-        let (desired, groups) =
-            frozen::decisions(&name, snapshot, eligible.problem.is_none().then_some(&candidates[..]));
-        Outcome { selection: Selection::default(), problem: rules.refusal.clone(), desired, groups }
-    } else {
-        decide(&name, snapshot, candidates, now)
-    };
-    let selected = desired.iter().map(|decision| decision.clusters.len()).sum();
+    let name = placement.name_any();
+    let mut schedule = schedule(&snapshot.inputs, now);
+    let mut selected = schedule.selection.chosen.len();
+    if schedule.is_frozen {
+        freeze(&name, snapshot, &mut schedule);
+        selected = schedule.decisions.iter().map(|decision| decision.clusters.len()).sum();
+    }
+    let Schedule { eligible, candidates, is_frozen, selection, problem, decisions, groups } = schedule;
     let inputs = StatusInputs {
         eligible,
-        requested_sets: &rules.sets,
-        has_candidates,
-        selected: if is_frozen { selected } else { selection.chosen.len() },
+        requested_sets: &snapshot.inputs.rules.sets,
+        has_candidates: !candidates.is_empty(),
+        selected,
         missing: selection.missing,
         problem,
         is_frozen,
     };
     Plan {
-        steps: steps(&name, &snapshot.slices, &desired),
+        steps: steps(&name, &snapshot.slices, &decisions),
         status: status(placement, &inputs, groups, now),
-        desired,
+        desired: decisions,
         requeue_after: selection.until.map(|until| until.duration_since(now)),
         scores: selection.scores,
     }
 }
 
-/// Selects clusters, and distributes them over decisions. No cluster is selected for a placement with an invalid spec.
-fn decide<'a>(placement: &str, snapshot: &Snapshot, candidates: Vec<Candidate<'a>>, now: Timestamp) -> Outcome<'a> {
-    let listed = snapshot.slices.values().filter(|slice| slice.is_of(placement)).flat_map(|slice| &slice.clusters);
-    let (decided, own) = (count(listed), count(&snapshot.own));
-    let context = ScheduleContext { now, decided: &decided, counts: &snapshot.counts, own: &own };
-    let (selection, problem) = match schedule::choose(&snapshot.rules, candidates, &context) {
-        Ok(selection) => (selection, snapshot.rules.grouping.problem.clone()),
-        Err(problem) => (Selection::default(), Some(problem)),
-    };
-    let groups = group::split(&snapshot.rules.grouping, &selection.chosen);
-    let (desired, groups) = group::slice(placement, &groups);
-    Outcome { selection, problem, desired, groups }
-}
-
-fn count<'a>(names: impl IntoIterator<Item = &'a Name>) -> HashMap<&'a str, u32> {
-    let mut counts = HashMap::new();
-    names.into_iter().for_each(|name| *counts.entry(&**name).or_default() += 1);
-    counts
+/// The decisions stay as they are.
+fn freeze(name: &str, snapshot: &Snapshot, schedule: &mut Schedule<'_>) {
+    let candidates = schedule.eligible.problem.is_none().then_some(&schedule.candidates[..]);
+    (schedule.decisions, schedule.groups) = frozen::decisions(name, snapshot, candidates);
 }
 
 /// The steps from the existing decisions to the desired ones.

@@ -44,7 +44,7 @@ impl PlanningLock {
     /// Takes a snapshot of the index; waits until no other placement is being planned if the selection depends on others.
     async fn snapshot(&self, index: &Index, key: &ObjectKey) -> Option<(Snapshot, Option<PlanningGuard>)> {
         let snapshot = index.snapshot(key)?;
-        if !snapshot.rules.counts_others() {
+        if !snapshot.inputs.rules.counts_others() {
             return Some((snapshot, None));
         }
         drop(snapshot);
@@ -62,7 +62,7 @@ impl InPlanning {
         find: impl FnOnce(&ObjectKey) -> Option<Arc<Placement>>,
     ) -> Option<Self> {
         let (snapshot, guard) = lock.snapshot(index, key).await?;
-        let (placement, is_ignored) = (find(key)?, snapshot.rules.is_ignored);
+        let (placement, is_ignored) = (find(key)?, snapshot.inputs.rules.is_ignored);
         let observed = Observed { placement: placement.clone(), snapshot };
         (!is_ignored).then(|| Self { placement, state: Mutex::new(Some(Planning { observed, guard })) })
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn only_placements_that_choose_among_clusters_by_balance_count_others() {
         let counts = |spec: Value| {
-            let rules = crate::placement::rules::Rules::of(&placement("p", spec));
+            let rules = ocm_scheduler::Rules::of(&placement("p", spec));
             rules.counts_others()
         };
         let steady = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}]);

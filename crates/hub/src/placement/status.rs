@@ -7,8 +7,7 @@ use ocm_api::{
     reasons::placement as reasons,
 };
 use ocm_runtime::conditions::{self, NewCondition};
-
-use super::{eligible::Eligible, group, rules::Problem};
+use ocm_scheduler::{Eligible, Problem, count};
 
 /// What the status of a placement depends on.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +36,7 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> PlacementStatus {
     let mut status = placement.status.clone().unwrap_or_default();
-    status.number_of_selected_clusters = group::count(inputs.selected);
+    status.number_of_selected_clusters = count(inputs.selected);
     status.decision_groups = groups;
     for condition in conditions_of(inputs) {
         conditions::set(&mut status.conditions, condition, None, now);

@@ -10,10 +10,10 @@ use ocm_api::cluster::{
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
 };
 use ocm_runtime::{Change, ObjectKey};
+use ocm_scheduler::DesiredDecision;
 use serde_json::{Value, json};
 
 use super::{
-    group::DesiredDecision,
     index::Index,
     plan::{Observed, Plan, Step, plan},
 };

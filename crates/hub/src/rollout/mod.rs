@@ -17,7 +17,6 @@
 //!   stop the rollout, and a failure in a mandatory group does, also when it is known as [`Status::TimeOut`].
 //! - A gap in the indexes of decision groups does not drop the groups after it.
 
-mod amount;
 mod evaluate;
 #[cfg(test)]
 mod properties;
@@ -26,12 +25,10 @@ mod strategy;
 mod tests;
 
 use jiff::{SignedDuration, Timestamp};
+pub use ocm_apimachinery::amount::Amount;
 
 use self::evaluate::{Evaluated, Progress};
-pub use self::{
-    amount::Amount,
-    strategy::{Limits, MandatoryGroup, Strategy, StrategyError, StrategyKind},
-};
+pub use self::strategy::{Limits, MandatoryGroup, Strategy, StrategyError, StrategyKind};
 use crate::decisions::{ClusterName, DecisionGroup, DecisionGroups, GroupKey};
 
 /// How far a change has come on one cluster.

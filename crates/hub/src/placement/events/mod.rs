@@ -23,7 +23,9 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use self::pending::{Batch, DecisionEvent, Pending};
-use super::{apply::DecisionWrite, facts::Name};
+use ocm_scheduler::Name;
+
+use super::apply::DecisionWrite;
 
 /// How many placements' events are written at a time.
 const WRITERS: usize = 4;

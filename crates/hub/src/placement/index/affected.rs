@@ -7,11 +7,7 @@ use ocm_api::cluster::v1::TaintEffect;
 use ocm_runtime::ObjectKey;
 
 use super::{Entry, State, clusters::SetChange};
-use crate::placement::{
-    facts::{Cluster, Name},
-    rules::Rules,
-    schedule::fits,
-};
+use ocm_scheduler::{Cluster, Name, Rules, fits};
 
 impl State {
     /// The placements of every namespace that a set is bound to: those that select from it or, if the set was created or

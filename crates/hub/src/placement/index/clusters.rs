@@ -1,39 +1,10 @@
 //! Clusters, and the sets they belong to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet};
-use ocm_runtime::error::chain;
-
-use crate::{
-    placement::facts::{Cluster, Clusters, Name},
-    set_selector::SetSelector,
-};
-
-/// Every set, by name.
-pub(crate) type Sets = BTreeMap<Name, Set>;
-
-/// A set, and how many clusters it has.
-#[derive(Clone, Debug)]
-pub(crate) struct Set {
-    /// Which clusters belong to it, or why that is not known.
-    selector: Result<Arc<SetSelector>, String>,
-    /// How many clusters belong to it. Those being deleted do not count.
-    pub(crate) members: usize,
-}
-
-impl Set {
-    /// Why its clusters are not known.
-    pub(crate) fn problem(&self) -> Option<&str> {
-        self.selector.as_ref().err().map(String::as_str)
-    }
-
-    fn includes(&self, cluster: &Cluster) -> bool {
-        let includes = |selector: &Arc<SetSelector>| selector.includes(&cluster.labels);
-        !cluster.is_deleting && self.selector.as_ref().is_ok_and(includes)
-    }
-}
+use ocm_scheduler::{Cluster, Clusters, Set, Sets, sets_of};
 
 /// Clusters, and the sets they belong to.
 #[derive(Debug, Default)]
@@ -78,8 +49,7 @@ impl Fleet {
     }
 
     fn with_sets(&self, mut cluster: Cluster) -> Cluster {
-        let its = self.sets.iter().filter(|(_, set)| set.includes(&cluster)).map(|(name, _)| name.clone());
-        cluster.sets = its.collect();
+        cluster.sets = sets_of(&cluster, &self.sets);
         cluster
     }
 
@@ -100,15 +70,14 @@ impl Fleet {
 
     /// Stores a set, or removes it if `None`. Returns what has changed, if anything relevant has.
     pub(super) fn update_set(&mut self, name: &str, set: Option<&ManagedClusterSet>) -> Option<SetChange> {
-        let selector = set.map(|set| SetSelector::of(set).map(Arc::new).map_err(|error| chain(&error)));
-        let known = self.sets.get(name).map(|set| &set.selector);
-        if known == selector.as_ref() {
+        let (known, new) = (self.sets.get(name), set.map(Set::of));
+        if known.map(|set| &set.selector) == new.as_ref().map(|set| &set.selector) {
             return None;
         }
-        let change = if known.is_some() && selector.is_some() { SetChange::Members } else { SetChange::Existence };
+        let change = if known.is_some() && new.is_some() { SetChange::Members } else { SetChange::Existence };
         let sets = Arc::make_mut(&mut self.sets);
-        match selector {
-            Some(selector) => _ = sets.insert(name.into(), Set { selector, members: 0 }),
+        match new {
+            Some(set) => _ = sets.insert(name.into(), set),
             None => _ = sets.remove(name),
         }
         self.reassign(name);

@@ -23,18 +23,10 @@ use ocm_api::cluster::{
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
 };
 use ocm_runtime::{Change, ObjectKey};
+use ocm_scheduler::{DesiredDecision, Rules, Snapshot as Inputs};
 
+pub(crate) use self::decisions::{Slice, Slices};
 use self::{clusters::Fleet, decisions::Decisions};
-pub(crate) use self::{
-    clusters::Sets,
-    decisions::{Slice, Slices},
-};
-use super::{
-    facts::{Clusters, Name},
-    group::DesiredDecision,
-    rules::Rules,
-    schedule::ClusterCounts,
-};
 
 /// Everything that placements depend on. Cheap to clone; all clones share it.
 #[derive(Clone, Debug, Default)]
@@ -67,15 +59,8 @@ struct Entry {
 /// Everything that the decision of one placement depends on, as of one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    pub(crate) rules: Arc<Rules>,
-    pub(crate) clusters: Arc<Clusters>,
-    pub(crate) sets: Arc<Sets>,
-    /// The bindings of the placement's namespace.
-    pub(crate) bound: Arc<BTreeSet<String>>,
-    /// How often all placements have selected each cluster.
-    pub(crate) counts: Arc<ClusterCounts>,
-    /// The clusters that are counted for this placement.
-    pub(crate) own: Vec<Name>,
+    /// What the selection depends on.
+    pub(crate) inputs: Inputs,
     /// The decisions of the placement, and those of others that have such a name.
     pub(crate) slices: Slices,
 }
@@ -153,15 +138,17 @@ impl Index {
     pub(crate) fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot> {
         let state = self.lock();
         let rules = state.placements.get(key)?.rules.clone();
-        Some(Snapshot {
+        let inputs = Inputs {
+            placement: key.name.clone(),
             rules,
             clusters: state.fleet.clusters.clone(),
             sets: state.fleet.sets.clone(),
             bound: state.bindings.by_namespace.get(&key.namespace).cloned().unwrap_or_default(),
             counts: state.decisions.counts(),
             own: state.decisions.clusters_of(key),
-            slices: state.decisions.relevant_to(key),
-        })
+            decided: state.decisions.listed_by(key),
+        };
+        Some(Snapshot { inputs, slices: state.decisions.relevant_to(key) })
     }
 
     /// Which maps it shares with snapshots: other ones after each copy.

@@ -100,7 +100,7 @@ fn a_placement_is_planned_when_its_spec_changes_or_somebody_edits_its_status() {
     assert_eq!(world.placement(noted.clone()), [key("all")]);
     noted.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
     world.placement(noted);
-    assert!(world.index.snapshot(&key("all")).unwrap().rules.is_ignored);
+    assert!(world.index.snapshot(&key("all")).unwrap().inputs.rules.is_ignored);
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn a_deleted_placement_no_longer_counts_once_its_decisions_are_gone() {
     let mut world = world();
     assert_eq!(world.no_placement("all"), []);
     assert!(world.index.snapshot(&key("all")).is_none());
-    let counts = world.index.snapshot(&key("prod")).unwrap().counts;
+    let counts = world.index.snapshot(&key("prod")).unwrap().inputs.counts;
     assert_eq!(counts["prod1"], 2);
     assert_eq!(world.no_decision("all-decision-1"), []);
-    let counts = world.index.snapshot(&key("prod")).unwrap().counts;
+    let counts = world.index.snapshot(&key("prod")).unwrap().inputs.counts;
     assert_eq!((counts["prod1"], counts["dev1"]), (1, 1));
 }
 
@@ -125,7 +125,7 @@ fn a_placement_that_is_switched_off_counts_with_what_its_decisions_list() {
     let mut theirs = under_way.desired[0].clone();
     theirs.clusters = vec!["dev1".into()];
     world.decision(decision("all", &theirs, true));
-    let count = |world: &World| world.index.snapshot(&key("prod")).unwrap().counts;
+    let count = |world: &World| world.index.snapshot(&key("prod")).unwrap().inputs.counts;
     assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2));
     world.index.record_plan(&key("all"), under_way.desired, under_way.status);
     assert_eq!((count(&world)["prod1"], count(&world)["dev1"]), (1, 2), "a plan that comes too late does not count");

@@ -2,11 +2,11 @@
 
 use kube::ResourceExt as _;
 use ocm_api::labels::{DECISION_GROUP_INDEX, PLACEMENT};
+use ocm_scheduler::DesiredDecision;
 use serde_json::{Value, json};
 
 use super::{even, misconfigured, satisfied, settle, world};
 use crate::placement::{
-    group::DesiredDecision,
     plan::Step,
     testing::{World, at, cluster, decision, placement, set, tainted},
 };

@@ -2,13 +2,13 @@
 
 use kube::Api;
 use ocm_runtime::Cache;
+use ocm_scheduler::DesiredDecision;
 use serde_json::json;
 
 use super::{settle, world};
 use crate::{
     placement::{
         apply::{DecisionWrite, Writer},
-        group::DesiredDecision,
         plan::Step,
         testing::{NAMESPACE, at, decision, placement},
     },

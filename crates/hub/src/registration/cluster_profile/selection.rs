@@ -15,8 +15,9 @@ use ocm_api::{
     multicluster::v1alpha1::ClusterProfile,
 };
 use ocm_runtime::{Cache, Change, Informers, ObjectKey, conditions, informer::View, write};
+use ocm_scheduler::SetSelector;
 
-use crate::{caches, registration::status::condition, set_selector::SetSelector};
+use crate::{caches, registration::status::condition};
 
 type Labels = BTreeMap<String, String>;
 

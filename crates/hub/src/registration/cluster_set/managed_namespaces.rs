@@ -13,12 +13,12 @@ use ocm_api::cluster::{
     v1beta2::ManagedClusterSet,
 };
 use ocm_runtime::{Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController, informer::View, write};
+use ocm_scheduler::SetSelector;
 
 use crate::{
     caches,
     context::HubContext,
     error::{Error, Result},
-    set_selector::SetSelector,
 };
 
 /// See the module.

@@ -22,17 +22,16 @@ use ocm_apimachinery::selector::Selector;
 use ocm_runtime::{
     Cache, Change, ControllerBuilder, ObjectKey, Requeue, StatusController,
     conditions::{self, NewCondition},
-    error::chain,
     informer::View,
     write,
 };
+use ocm_scheduler::{SetError, SetSelector};
 
 use crate::{
     caches,
     context::HubContext,
     error::{Error, Result},
     pace::Pace,
-    set_selector::SetSelector,
 };
 
 /// See the module.
@@ -52,7 +51,7 @@ pub(crate) struct ClusterSetController {
 pub(crate) struct Observed {
     set: Arc<ManagedClusterSet>,
     /// Or why they could not be counted.
-    members: Result<usize>,
+    members: Result<usize, SetError>,
 }
 
 impl ClusterSetController {
@@ -141,11 +140,10 @@ fn counted(members: usize) -> NewCondition {
 }
 
 /// The condition as it was, with a message that says what to correct.
-fn uncounted(set: &ManagedClusterSet, error: &Error, now: Timestamp) -> Condition {
+fn uncounted(set: &ManagedClusterSet, error: &SetError, now: Timestamp) -> Condition {
     let known = set.status.as_ref().and_then(|status| conditions::find(&status.conditions, EMPTY));
     let mut condition = known.cloned().unwrap_or_else(|| counted(0).at(now, None));
-    condition.message =
-        format!("The clusters of this set cannot be counted: {}. Correct spec.clusterSelector", chain(error));
+    condition.message = format!("The clusters of this set cannot be counted: {error}. Correct spec.clusterSelector");
     condition
 }
 
@@ -193,7 +191,7 @@ mod tests {
         ManagedClusterSet::new(name, ManagedClusterSetSpec::default())
     }
 
-    fn said_of(set: ManagedClusterSet, members: Result<usize>) -> (String, String) {
+    fn said_of(set: ManagedClusterSet, members: Result<usize, SetError>) -> (String, String) {
         let condition = ClusterSetController::plan(&Observed { set: Arc::new(set), members }, now());
         (condition.reason, format!("{}: {}", condition.status, condition.message))
     }

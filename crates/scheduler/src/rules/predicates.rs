@@ -1,11 +1,13 @@
 //! `spec.predicates`: selectors for the labels and claims of clusters.
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
-use ocm_apimachinery::selector::{self, Selector};
+use ocm_apimachinery::selector::{self, Selector, Unmet};
 
 use super::Problem;
-use crate::placement::facts::Cluster;
+use crate::facts::{Cluster, Labels};
 
 /// Alternatives of which a cluster must match one; without any, every cluster matches.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +16,28 @@ pub(crate) struct Predicates(Vec<ClusterSelector>);
 /// Selects clusters by their labels and claims, which must both match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClusterSelector {
+    /// The field it was read from, for people.
+    field: String,
     labels: Selector,
     claims: Selector,
+}
+
+/// The first requirement of a predicate that a cluster does not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The field that has the requirement.
+    pub field: String,
+    /// The requirement.
+    pub requirement: String,
+    /// Why it is not met.
+    pub cause: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, requirement, cause } = self;
+        write!(f, "{field}: {requirement} is not met, {cause}")
+    }
 }
 
 impl Predicates {
@@ -30,8 +52,14 @@ impl Predicates {
     }
 
     /// Whether a cluster matches one of them.
-    pub(crate) fn admit(&self, cluster: &Cluster) -> bool {
+    pub(crate) fn admits(&self, cluster: &Cluster) -> bool {
         self.0.is_empty() || self.0.iter().any(|selector| selector.matches(cluster))
+    }
+
+    /// What of each of them a cluster does not meet; `None` if it matches one.
+    pub(crate) fn why_not(&self, cluster: &Cluster) -> Option<Vec<Mismatch>> {
+        let mismatches: Vec<_> = self.0.iter().map_while(|selector| selector.why_not(cluster)).collect();
+        (!self.0.is_empty() && mismatches.len() == self.0.len()).then_some(mismatches)
     }
 }
 
@@ -45,6 +73,7 @@ impl ClusterSelector {
         let problem = |part: &'static str| move |error: selector::Error| format!("{field}.{part}: {error}");
         let claims = LabelSelector { match_expressions: Some(claims.match_expressions.clone()), match_labels: None };
         Ok(Self {
+            field: field.to_owned(),
             labels: labels.map_or(Ok(Selector::everything()), Selector::try_from).map_err(problem("labelSelector"))?,
             claims: Selector::try_from(&claims).map_err(problem("claimSelector"))?,
         })
@@ -53,6 +82,21 @@ impl ClusterSelector {
     /// Whether a cluster matches.
     pub(crate) fn matches(&self, cluster: &Cluster) -> bool {
         self.labels.matches(&cluster.labels) && self.claims.matches(&cluster.claims)
+    }
+
+    /// The first requirement that a cluster does not meet; `None` if it matches.
+    fn why_not(&self, cluster: &Cluster) -> Option<Mismatch> {
+        let labels = || self.mismatch("labelSelector", &self.labels, &cluster.labels);
+        labels().or_else(|| self.mismatch("claimSelector", &self.claims, &cluster.claims))
+    }
+
+    fn mismatch(&self, part: &str, selector: &Selector, values: &Labels) -> Option<Mismatch> {
+        let Unmet { requirement, key } = selector.unmet(values)?;
+        let cause = match values.get(&key) {
+            Some(value) => format!("{key} is {value:?}"),
+            None => format!("{key} is not set"),
+        };
+        Some(Mismatch { field: format!("{}.{part}", self.field), requirement, cause })
     }
 }
 
@@ -79,16 +123,31 @@ mod tests {
             "claimSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": ["eu"]}]}});
         let edge = json!({"labelSelector": {"matchLabels": {"tier": "edge"}}});
         let predicates = read(&[prod_eu, edge]).unwrap();
-        assert!(predicates.admit(&cluster(&[("env", "prod")], &[("region", "eu")])));
-        assert!(predicates.admit(&cluster(&[("tier", "edge")], &[])));
-        assert!(!predicates.admit(&cluster(&[("env", "prod")], &[("region", "us")])));
-        assert!(!predicates.admit(&cluster(&[], &[("region", "eu"), ("env", "prod")])));
+        assert!(predicates.admits(&cluster(&[("env", "prod")], &[("region", "eu")])));
+        assert!(predicates.admits(&cluster(&[("tier", "edge")], &[])));
+        assert!(!predicates.admits(&cluster(&[("env", "prod")], &[("region", "us")])));
+        assert!(!predicates.admits(&cluster(&[], &[("region", "eu"), ("env", "prod")])));
     }
 
     #[test]
     fn no_predicate_and_an_empty_one_admit_every_cluster() {
-        assert!(read(&[]).unwrap().admit(&Cluster::default()));
-        assert!(read(&[json!({})]).unwrap().admit(&Cluster::default()));
+        assert!(read(&[]).unwrap().admits(&Cluster::default()));
+        assert!(read(&[json!({})]).unwrap().admits(&Cluster::default()));
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_match_is_explained_for_each_alternative() {
+        let eu =
+            json!({"claimSelector": {"matchExpressions": [{"key": "region", "operator": "In", "values": ["eu"]}]}});
+        let edge = json!({"labelSelector": {"matchLabels": {"tier": "edge"}}});
+        let predicates = read(&[eu, edge]).unwrap();
+        let explained = |cluster| predicates.why_not(&cluster).map(|all| all.iter().map(ToString::to_string).collect());
+        let expected = [
+            "spec.predicates[0].requiredClusterSelector.claimSelector: region in (eu) is not met, region is \"us\"",
+            "spec.predicates[1].requiredClusterSelector.labelSelector: tier=edge is not met, tier is not set",
+        ];
+        assert_eq!(explained(cluster(&[], &[("region", "us")])), Some(expected.map(String::from).to_vec()));
+        assert_eq!(explained(cluster(&[("tier", "edge")], &[("region", "us")])), None::<Vec<String>>);
     }
 
     #[test]
@@ -97,8 +156,8 @@ mod tests {
             json!({"claimSelector": {"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["x"]}]}});
         let absent = json!({"claimSelector": {"matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]}});
         for selector in [not_in, absent] {
-            assert!(read(std::slice::from_ref(&selector)).unwrap().admit(&Cluster::default()));
-            assert!(!read(&[selector]).unwrap().admit(&cluster(&[], &[("c", "x")])));
+            assert!(read(std::slice::from_ref(&selector)).unwrap().admits(&Cluster::default()));
+            assert!(!read(&[selector]).unwrap().admits(&cluster(&[], &[("c", "x")])));
         }
     }
 

@@ -1,14 +1,16 @@
 //! Scores of clusters that fit, the higher the better. A prioritizer gives from -100 to 100.
 
+use std::fmt;
+
 use super::{Candidate, ScheduleContext};
-use crate::placement::facts::Allocatable;
+use crate::facts::Allocatable;
 
 /// The best score.
 const BEST: i64 = 100;
 
 /// A way to score clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Prioritizer {
+pub enum Prioritizer {
     /// Prefers clusters that other placements select less.
     Balance,
     /// Prefers clusters that are selected already.
@@ -26,7 +28,8 @@ impl Prioritizer {
     pub(crate) const DEFAULTS: [Self; 2] = [Self::Balance, Self::Steady];
 
     /// Its name in a placement.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Balance => "Balance",
             Self::Steady => "Steady",
@@ -40,23 +43,73 @@ impl Prioritizer {
         matches!(self, Self::AllocatableCpu | Self::AllocatableMemory)
     }
 
-    /// The score of each cluster, in the order of the clusters.
-    pub(crate) fn scores(self, fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<i64> {
+    /// What the score of each cluster is computed from, in the order of the clusters.
+    pub(crate) fn inputs(self, fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<Input> {
         match self {
             Self::Balance => balance(fitting, context),
-            Self::Steady => fitting.iter().map(|one| if context.has_decided(one.name) { BEST } else { 0 }).collect(),
+            Self::Steady => fitting.iter().map(|one| Input::Decided(context.has_decided(one.name))).collect(),
             Self::AllocatableCpu => amounts(fitting, |allocatable| allocatable.cpu),
             Self::AllocatableMemory => amounts(fitting, |allocatable| allocatable.memory),
         }
     }
 }
 
+/// What the score of a cluster is computed from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Input {
+    /// How many decisions of other placements list the cluster.
+    Decisions {
+        /// This cluster.
+        of_it: u32,
+        /// The cluster that most of them list, which need not be a candidate.
+        most: u32,
+    },
+    /// Whether the placement has selected it already.
+    Decided(bool),
+    /// How much of a resource pods may use.
+    Amount {
+        /// On this cluster; `None` if it does not report that.
+        of_it: Option<f64>,
+        /// On the cluster that fits and has the least.
+        least: f64,
+        /// On the cluster that fits and has the most.
+        most: f64,
+    },
+}
+
+impl Input {
+    /// The score.
+    #[must_use]
+    pub fn score(&self) -> i64 {
+        match *self {
+            Self::Decisions { of_it, most } => balance_of(of_it, most),
+            Self::Decided(true) => BEST,
+            Self::Decided(false) | Self::Amount { of_it: None, .. } => 0,
+            Self::Amount { of_it: Some(amount), least, most } => position(amount, least, most),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decisions { of_it, most } => {
+                write!(f, "listed by {of_it} decisions of other placements, the most of any cluster are {most}")
+            }
+            Self::Decided(true) => f.write_str("selected already"),
+            Self::Decided(false) => f.write_str("not selected yet"),
+            Self::Amount { of_it: Some(amount), least, most } => write!(f, "{amount} between {least} and {most}"),
+            Self::Amount { of_it: None, .. } => f.write_str("not reported in both allocatable and capacity"),
+        }
+    }
+}
+
 /// How often other placements select a cluster, relative to the one they select most, which need not be a candidate.
-fn balance(fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<i64> {
+fn balance(fitting: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Vec<Input> {
     let by_others = |name: &str, times: u32| times - context.own.get(name).copied().unwrap_or(0).min(times);
     let most = context.counts.iter().map(|(name, times)| by_others(name, *times)).max().unwrap_or(0);
     let times = |name: &str| context.counts.get(name).map_or(0, |times| by_others(name, *times));
-    fitting.iter().map(|one| balance_of(times(one.name), most)).collect()
+    fitting.iter().map(|one| Input::Decisions { of_it: times(one.name), most }).collect()
 }
 
 fn balance_of(times: u32, most: u32) -> i64 {
@@ -66,14 +119,15 @@ fn balance_of(times: u32, most: u32) -> i64 {
     }
 }
 
-/// The position of a cluster between the one with the least and the one with the most; 0 if it does not report the resource.
-fn amounts(fitting: &[Candidate<'_>], amount: impl Fn(&Allocatable) -> Option<f64>) -> Vec<i64> {
+fn amounts(fitting: &[Candidate<'_>], amount: impl Fn(&Allocatable) -> Option<f64>) -> Vec<Input> {
     let reported = || fitting.iter().filter_map(|one| amount(&one.facts.allocatable));
     let (least, most) = (reported().fold(f64::INFINITY, f64::min), reported().fold(f64::NEG_INFINITY, f64::max));
-    let score = |amount: f64| {
-        if most > least { truncate(((amount - least) / (most - least) - 0.5) * 200.0) } else { BEST }
-    };
-    fitting.iter().map(|one| amount(&one.facts.allocatable).map_or(0, score)).collect()
+    fitting.iter().map(|one| Input::Amount { of_it: amount(&one.facts.allocatable), least, most }).collect()
+}
+
+/// The position of an amount between the least and the most.
+fn position(amount: f64, least: f64, most: f64) -> i64 {
+    if most > least { truncate(((amount - least) / (most - least) - 0.5) * 200.0) } else { BEST }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it is what this is for, and scores are small")]
@@ -88,7 +142,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::placement::{
+    use crate::{
         facts::{Cluster, Clusters},
         schedule::ClusterCounts,
     };
@@ -96,9 +150,9 @@ mod tests {
     fn scores(prioritizer: Prioritizer, clusters: &Clusters, counts: &[(&str, u32)], own: &[(&str, u32)]) -> Vec<i64> {
         let counts: ClusterCounts = counts.iter().map(|(name, times)| ((*name).into(), *times)).collect();
         let own: HashMap<&str, u32> = own.iter().copied().collect();
-        let context = ScheduleContext { now: Timestamp::UNIX_EPOCH, decided: &own, counts: &counts, own: &own };
+        let context = ScheduleContext { now: Timestamp::UNIX_EPOCH, decided: own.clone(), counts: &counts, own };
         let fitting: Vec<_> = clusters.iter().map(|(name, facts)| Candidate { name, facts }).collect();
-        prioritizer.scores(&fitting, &context)
+        prioritizer.inputs(&fitting, &context).iter().map(Input::score).collect()
     }
 
     fn clusters(memory: &[(&str, Option<f64>)]) -> Clusters {

@@ -2,9 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ocm_api::cluster::v1beta1::{DecisionGroup, GroupStrategy};
+use ocm_apimachinery::amount::Amount;
 
 use super::{Problem, predicates::ClusterSelector};
-use crate::rollout::Amount;
 
 const STRATEGY: &str = "spec.decisionStrategy.groupStrategy";
 

@@ -1,8 +1,8 @@
-//! A number of clusters, or a percentage of them.
+//! A number of things, or a percentage of all of them.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// A number of clusters, or a percentage of them.
+/// A number of things, or a percentage of all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// So many.
@@ -18,9 +18,9 @@ impl Default for Amount {
 }
 
 impl Amount {
-    /// No cluster, where no cluster is the default.
+    /// None, where none is the default.
     pub const NONE: Self = Self::Number(0);
-    /// Every cluster.
+    /// All of them.
     pub const ALL: Self = Self::Percent(100.0);
 
     /// Reads a field; nothing is 0.
@@ -54,7 +54,7 @@ fn percent(text: &str) -> Option<f64> {
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "no fleet has so many clusters, and a negative share becomes 0"
+    reason = "nothing is so many, and a negative share becomes 0"
 )]
 fn share(percent: f64, total: usize) -> usize {
     (percent / 100.0 * total as f64).ceil() as usize

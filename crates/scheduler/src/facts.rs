@@ -4,42 +4,47 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time};
-use kube::ResourceExt as _;
+use kube_core::ResourceExt as _;
 use ocm_api::cluster::v1::{ManagedCluster, ManagedClusterStatus, Taint};
 use ocm_apimachinery::quantity;
-use ocm_runtime::write;
 
 /// The name of a cluster or a set; clones share the text.
-pub(crate) type Name = Arc<str>;
+pub type Name = Arc<str>;
 /// Labels, or claims by name.
-pub(crate) type Labels = BTreeMap<String, String>;
+pub type Labels = BTreeMap<String, String>;
 /// Every cluster, by name.
-pub(crate) type Clusters = BTreeMap<Name, Arc<Cluster>>;
+pub type Clusters = BTreeMap<Name, Arc<Cluster>>;
 
 /// The fields of a cluster that placements depend on. As long as they do not change, no decision does.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Cluster {
-    pub(crate) labels: Labels,
-    pub(crate) claims: Labels,
-    pub(crate) taints: Vec<Taint>,
-    pub(crate) allocatable: Allocatable,
+pub struct Cluster {
+    /// Its labels.
+    pub labels: Labels,
+    /// The values of its claims, by name.
+    pub claims: Labels,
+    /// Its taints, each with the time from which a toleration counts.
+    pub taints: Vec<Taint>,
+    /// How much of a resource pods may use.
+    pub allocatable: Allocatable,
     /// The sets it belongs to; none once it is being deleted.
-    pub(crate) sets: Vec<Name>,
-    pub(crate) is_deleting: bool,
+    pub sets: Vec<Name>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
 }
 
 /// How much of a resource pods may use; `None` if the cluster does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Allocatable {
+pub struct Allocatable {
     /// In cores.
-    pub(crate) cpu: Option<f64>,
+    pub cpu: Option<f64>,
     /// In bytes.
-    pub(crate) memory: Option<f64>,
+    pub memory: Option<f64>,
 }
 
 impl Cluster {
     /// Reads a cluster, except its sets, which the index knows. `known` are the taints it had until `now`.
-    pub(crate) fn of(cluster: &ManagedCluster, known: &[Taint], now: Timestamp) -> Self {
+    #[must_use]
+    pub fn of(cluster: &ManagedCluster, known: &[Taint], now: Timestamp) -> Self {
         let status = cluster.status.as_ref();
         let claims = status.iter().flat_map(|status| &status.cluster_claims);
         Self {
@@ -48,7 +53,7 @@ impl Cluster {
             taints: cluster.spec.taints.iter().map(|taint| dated(taint, known, now)).collect(),
             allocatable: status.map(Allocatable::of).unwrap_or_default(),
             sets: Vec::new(),
-            is_deleting: write::is_deleting(cluster),
+            is_deleting: cluster.metadata.deletion_timestamp.is_some(),
         }
     }
 }

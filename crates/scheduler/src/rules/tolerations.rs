@@ -1,5 +1,7 @@
 //! `spec.tolerations`: which taints do not keep a cluster from being selected, and for how long.
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::v1::{Taint, TaintEffect};
 use ocm_api::cluster::v1beta1::{Toleration, TolerationOperator};
@@ -17,6 +19,27 @@ struct Tolerated {
     value: Option<String>,
     effect: Option<TaintEffect>,
     limit: Option<SignedDuration>,
+}
+
+/// A taint that is not tolerated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intolerance {
+    /// The taint.
+    pub taint: Taint,
+    /// When the last toleration that matches it ended; `None` if none matches.
+    pub ended: Option<Timestamp>,
+}
+
+impl fmt::Display for Intolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Taint { key, value, effect, .. } = &self.taint;
+        let value = value.iter().filter(|value| !value.is_empty()).map(|value| format!("={value}")).collect::<String>();
+        write!(f, "taint {key}{value}:{} ", effect.as_str())?;
+        match &self.ended {
+            Some(end) => write!(f, "is tolerated no longer: spec.tolerations did so until {end}"),
+            None => f.write_str("is not tolerated: no entry of spec.tolerations matches it"),
+        }
+    }
 }
 
 /// Until when taints are tolerated.
@@ -46,6 +69,18 @@ impl Tolerations {
     /// Until when all of these taints are tolerated on a cluster, which is already selected if it `is_decided`.
     pub(crate) fn tolerate(&self, taints: &[Taint], is_decided: bool, now: Timestamp) -> Until {
         taints.iter().map(|taint| self.tolerates(taint, is_decided, now)).fold(Until::Forever, Until::earlier)
+    }
+
+    /// Whether all of these taints are tolerated on a cluster, which is already selected if it `is_decided`.
+    pub(crate) fn admits(&self, taints: &[Taint], is_decided: bool, now: Timestamp) -> bool {
+        taints.iter().all(|taint| self.tolerates(taint, is_decided, now) != Until::Now)
+    }
+
+    /// The first taint that is not tolerated; `None` if all are.
+    pub(crate) fn why_not(&self, taints: &[Taint], is_decided: bool, now: Timestamp) -> Option<Intolerance> {
+        let taint = taints.iter().find(|taint| self.tolerates(taint, is_decided, now) == Until::Now)?;
+        let matching = self.0.iter().filter(|tolerated| tolerated.matches(taint));
+        Some(Intolerance { taint: taint.clone(), ended: matching.filter_map(|tolerated| tolerated.end(taint)).max() })
     }
 
     /// The first toleration that matches the taint and has not ended counts.
@@ -91,9 +126,14 @@ impl Tolerated {
 
     /// Until when; `None` when that is over. Without `timeAdded`, the time has not begun to run.
     fn until(&self, taint: &Taint, now: Timestamp) -> Option<Until> {
-        let (Some(limit), Some(added)) = (self.limit, &taint.time_added) else { return Some(Until::Forever) };
-        let end = added.0.saturating_add(limit).unwrap_or(Timestamp::MAX);
+        let Some(end) = self.end(taint) else { return Some(Until::Forever) };
         (now < end).then_some(Until::Then(end))
+    }
+
+    /// When it ends for this taint; `None` if never.
+    fn end(&self, taint: &Taint) -> Option<Timestamp> {
+        let (limit, added) = (self.limit?, taint.time_added.as_ref()?);
+        Some(added.0.saturating_add(limit).unwrap_or(Timestamp::MAX))
     }
 }
 
@@ -189,6 +229,16 @@ mod tests {
         let taints = [taint("t", "", TaintEffect::NoSelect)];
         assert_eq!(two.tolerate(&taints, false, at(0)), Until::Then(at(10)));
         assert_eq!(two.tolerate(&taints, false, at(10)), Until::Then(at(60)));
+    }
+
+    #[test]
+    fn a_taint_that_is_not_tolerated_is_named_with_the_end_of_its_toleration() {
+        let limited = read(json!([{"key": "t", "operator": "Exists", "tolerationSeconds": 60}])).unwrap();
+        let taints = [taint("t", "x", TaintEffect::NoSelect), taint("u", "", TaintEffect::NoSelectIfNew)];
+        let said = |now| limited.why_not(&taints, false, at(now)).unwrap().to_string();
+        assert_eq!(said(0), "taint u:NoSelectIfNew is not tolerated: no entry of spec.tolerations matches it");
+        assert!(said(60).starts_with("taint t=x:NoSelect is tolerated no longer: spec.tolerations did so until "));
+        assert_eq!(limited.why_not(&taints, true, at(0)), None);
     }
 
     #[test]

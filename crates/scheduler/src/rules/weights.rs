@@ -7,7 +7,7 @@ use ocm_api::cluster::v1beta1::{
 };
 
 use super::Problem;
-use crate::placement::schedule::Prioritizer;
+use crate::schedule::Prioritizer;
 
 const POLICY: &str = "spec.prioritizerPolicy";
 /// The weight of a prioritizer that is listed without one.

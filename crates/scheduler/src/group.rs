@@ -2,24 +2,28 @@
 
 use ocm_api::{cluster::v1beta1::DecisionGroupStatus, components, limits::MAX_DECISIONS};
 
-use super::{facts::Name, rules::Grouping, schedule::Candidate};
+use crate::{facts::Name, rules::Grouping, schedule::Candidate};
 
 /// Selected clusters that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Group {
+pub struct Group {
     /// Empty for clusters that no named group takes.
-    pub(crate) name: String,
-    pub(crate) clusters: Vec<Name>,
+    pub name: String,
+    /// Its clusters, by name.
+    pub clusters: Vec<Name>,
 }
 
 /// A PlacementDecision as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DesiredDecision {
-    pub(crate) name: String,
-    pub(crate) group: String,
+pub struct DesiredDecision {
+    /// Its name.
+    pub name: String,
+    /// The name of the group.
+    pub group: String,
     /// Index of the group, as its label has it.
-    pub(crate) index: String,
-    pub(crate) clusters: Vec<Name>,
+    pub index: String,
+    /// The clusters it lists, by name.
+    pub clusters: Vec<Name>,
 }
 
 /// Splits the selected clusters. There is always at least one group, which may be empty.
@@ -48,7 +52,8 @@ fn pieces(name: &str, clusters: Vec<Candidate<'_>>, size: usize) -> Vec<Group> {
 }
 
 /// The decisions that list the groups, each with as many clusters as it may have, and the status of each group.
-pub(crate) fn slice(placement: &str, groups: &[Group]) -> (Vec<DesiredDecision>, Vec<DecisionGroupStatus>) {
+#[must_use]
+pub fn slice(placement: &str, groups: &[Group]) -> (Vec<DesiredDecision>, Vec<DecisionGroupStatus>) {
     let mut desired: Vec<DesiredDecision> = Vec::new();
     let mut statuses = Vec::new();
     for (index, group) in groups.iter().enumerate() {
@@ -74,7 +79,8 @@ fn slices(clusters: &[Name]) -> Vec<&[Name]> {
 }
 
 /// As a number of the API.
-pub(crate) fn count(number: usize) -> i32 {
+#[must_use]
+pub fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -85,7 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::placement::facts::{Cluster, Clusters};
+    use crate::facts::{Cluster, Clusters};
 
     fn clusters(count: usize) -> Clusters {
         let labels = |index: usize| [("parity".to_owned(), (index % 2).to_string())].into();

@@ -1,6 +1,6 @@
 //! Fields that ask for something this hub does not support.
 
-use kube::ResourceExt as _;
+use kube_core::ResourceExt as _;
 use ocm_api::cluster::v1beta1::Placement;
 use ocm_apimachinery::labels;
 

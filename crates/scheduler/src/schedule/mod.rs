@@ -1,0 +1,173 @@
+//! Selects clusters among the candidates: filters leave those that fit, prioritizers score them, and the best are selected.
+
+mod prioritizers;
+
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+
+use jiff::Timestamp;
+use ocm_api::cluster::v1beta1::DecisionGroupStatus;
+
+pub use self::prioritizers::{Input, Prioritizer};
+use crate::{
+    eligible::Eligible,
+    facts::{Cluster, Name},
+    group::{self, DesiredDecision},
+    rules::{Problem, Rules, Until},
+    snapshot::Snapshot,
+};
+
+/// How many decisions list each cluster.
+pub type ClusterCounts = HashMap<Name, u32>;
+
+/// A cluster that may be selected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate<'a> {
+    /// Its name.
+    pub name: &'a Name,
+    /// What is known of it.
+    pub facts: &'a Arc<Cluster>,
+}
+
+/// What is decided on a placement.
+#[derive(Clone, Debug)]
+pub struct Schedule<'a> {
+    /// The sets that it may select from.
+    pub eligible: Eligible,
+    /// The clusters of these sets, by name.
+    pub candidates: Vec<Candidate<'a>>,
+    /// Whether its decisions stay as they are, since it is not known what they should be. Nothing is selected then.
+    pub is_frozen: bool,
+    /// The selected clusters.
+    pub selection: Selection<'a>,
+    /// What is wrong with the placement.
+    pub problem: Option<Problem>,
+    /// The decisions that list the selected clusters.
+    pub decisions: Vec<DesiredDecision>,
+    /// The groups of these decisions.
+    pub groups: Vec<DecisionGroupStatus>,
+}
+
+/// What scheduling depends on, except the clusters themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct ScheduleContext<'a> {
+    pub(crate) now: Timestamp,
+    /// The clusters that the placement's decisions list, each with how often.
+    pub(crate) decided: HashMap<&'a str, u32>,
+    /// How many decisions of all placements list each cluster, this one's `own` included.
+    pub(crate) counts: &'a ClusterCounts,
+    /// What is counted for this placement.
+    pub(crate) own: HashMap<&'a str, u32>,
+}
+
+impl<'a> ScheduleContext<'a> {
+    pub(crate) fn of(snapshot: &'a Snapshot, now: Timestamp) -> Self {
+        let (decided, own) = (count(&snapshot.decided), count(&snapshot.own));
+        Self { now, decided, counts: &snapshot.counts, own }
+    }
+
+    pub(crate) fn has_decided(&self, cluster: &str) -> bool {
+        self.decided.contains_key(cluster)
+    }
+}
+
+fn count(names: &[Name]) -> HashMap<&str, u32> {
+    let mut counts = HashMap::new();
+    names.iter().for_each(|name| *counts.entry(&**name).or_default() += 1);
+    counts
+}
+
+/// The selected clusters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection<'a> {
+    /// The best, in this order.
+    pub chosen: Vec<Candidate<'a>>,
+    /// How many more are wanted.
+    pub missing: usize,
+    /// The scores of all that fit, by name.
+    pub scores: Vec<(Name, i64)>,
+    /// When the first toleration of a selected cluster ends.
+    pub until: Option<Timestamp>,
+}
+
+/// Selects clusters for a placement, and distributes them over decisions. No cluster is selected if the spec is invalid.
+#[must_use]
+pub fn schedule(snapshot: &Snapshot, now: Timestamp) -> Schedule<'_> {
+    let rules = &snapshot.rules;
+    let eligible = Eligible::of(snapshot);
+    let candidates = eligible.candidates(snapshot);
+    let is_frozen = rules.refusal.is_some() || eligible.problem.is_some();
+    let choice = || choose(rules, &candidates, &ScheduleContext::of(snapshot, now));
+    let (selection, problem) = match (!is_frozen).then(choice) {
+        None => (Selection::default(), rules.refusal.clone()),
+        Some(Ok(selection)) => (selection, rules.grouping.problem.clone()),
+        Some(Err(problem)) => (Selection::default(), Some(problem)),
+    };
+    let (decisions, groups) = group::slice(&snapshot.placement, &group::split(&rules.grouping, &selection.chosen));
+    Schedule { eligible, candidates, is_frozen, selection, problem, decisions, groups }
+}
+
+/// Selects among the candidates, which are sorted by name.
+///
+/// # Errors
+/// What is wrong with the placement; no cluster is selected then.
+fn choose<'a>(
+    rules: &Rules,
+    candidates: &[Candidate<'a>],
+    context: &ScheduleContext<'_>,
+) -> Result<Selection<'a>, Problem> {
+    let fitting = filter(rules, candidates, context)?;
+    let weights = rules.weights.as_ref().map_err(Clone::clone)?;
+    let wanted = rules.number_of_clusters.clone()?;
+    let mut scores = vec![0; fitting.len()];
+    for (prioritizer, weight) in &weights.0 {
+        let inputs = prioritizer.inputs(&fitting, context);
+        scores.iter_mut().zip(inputs).for_each(|(sum, input)| *sum += i64::from(*weight) * input.score());
+    }
+    let scored: Vec<_> = fitting.iter().zip(scores).map(|(one, score)| (one.name.clone(), score)).collect();
+    let mut chosen = ranked(fitting, &scored);
+    chosen.truncate(wanted.unwrap_or(usize::MAX));
+    let missing = wanted.map_or(0, |wanted| wanted - chosen.len());
+    Ok(Selection { until: end_of_tolerance(rules, &chosen, context), chosen, missing, scores: scored })
+}
+
+/// Whether a cluster passes all filters, or reaches one that is invalid: the status reports that as soon as a cluster reaches
+/// it. (Every candidate reaches the predicates.)
+#[must_use]
+pub fn fits(rules: &Rules, cluster: &Cluster, is_decided: bool, now: Timestamp) -> bool {
+    rules.predicates.as_ref().is_ok_and(|predicates| predicates.admits(cluster))
+        && rules.tolerations.as_ref().map_or(true, |tolerations| tolerations.admits(&cluster.taints, is_decided, now))
+}
+
+/// One filter after the other. Without clusters to filter, an invalid filter is not reported, as in OCM.
+fn filter<'a>(
+    rules: &Rules,
+    candidates: &[Candidate<'a>],
+    context: &ScheduleContext<'_>,
+) -> Result<Vec<Candidate<'a>>, Problem> {
+    let mut candidates = candidates.to_vec();
+    if !candidates.is_empty() {
+        let predicates = rules.predicates.as_ref().map_err(Clone::clone)?;
+        candidates.retain(|one| predicates.admits(one.facts));
+    }
+    if !candidates.is_empty() {
+        let tolerations = rules.tolerations.as_ref().map_err(Clone::clone)?;
+        candidates.retain(|one| tolerations.admits(&one.facts.taints, context.has_decided(one.name), context.now));
+    }
+    Ok(candidates)
+}
+
+/// By descending score, and then by name.
+pub(crate) fn ranked<'a>(fitting: Vec<Candidate<'a>>, scores: &[(Name, i64)]) -> Vec<Candidate<'a>> {
+    let mut ranked: Vec<_> = fitting.into_iter().zip(scores.iter().map(|(_, score)| *score)).collect();
+    ranked.sort_by_key(|(_, score)| Reverse(*score));
+    ranked.into_iter().map(|(candidate, _)| candidate).collect()
+}
+
+fn end_of_tolerance(rules: &Rules, chosen: &[Candidate<'_>], context: &ScheduleContext<'_>) -> Option<Timestamp> {
+    let tolerations = rules.tolerations.as_ref().ok().filter(|tolerations| tolerations.may_expire())?;
+    let untils = chosen.iter().map(|one| tolerations.tolerate(&one.facts.taints, true, context.now));
+    match untils.fold(Until::Forever, Until::earlier) {
+        Until::Then(end) => Some(end),
+        Until::Now | Until::Forever => None,
+    }
+}
