@@ -76,6 +76,7 @@ pub use self::{
 use self::{
     drift::{AppliedObjects, Damping},
     executor::Executors,
+    offline::Copies,
     resources::Resources,
     safety::{Guard, HeldEvictions},
     stuck::StuckDeletions,
@@ -186,6 +187,8 @@ struct Shared {
     executors: Executors,
     stuck: StuckDeletions,
     guard: Guard,
+    /// Where copies of works are kept, if they are.
+    copies: Option<Copies>,
 }
 
 /// Starts the controllers; they end with `context`. `hub` watches with the agent's identity on the
@@ -207,6 +210,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
     let applied_works = informers.all(WatchFilter::all());
     let shared = Shared {
         guard: Guard::new(&settings, hub.client(), &works, &applied_works),
+        copies: Copies::new(&informers, &settings.offline),
         works,
         applied_works,
         executors,
@@ -215,9 +219,7 @@ pub fn start(context: &Context, hub: &Informers, managed: &Endpoint, settings: S
         hub: hub.clone(),
         settings,
     };
-    let managed = informers.clone();
-    let run = move |context: &Context, shared: Shared| run_controllers(context, &managed, shared);
-    offline::start(context, &informers, shared, run);
+    offline::start(context, shared, move |context, shared| run_controllers(context, &informers, shared));
     Ok(())
 }
 

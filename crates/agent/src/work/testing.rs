@@ -32,6 +32,7 @@ pub(super) async fn shared(hub: &Mock, managed: &Mock) -> Shared {
         resources: Resources::new(client),
         stuck: StuckDeletions::default(),
         hub,
+        copies: None,
     };
     tokio::join!(shared.works.synced(), shared.applied_works.synced());
     shared

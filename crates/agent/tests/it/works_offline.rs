@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams},
+    core::ObjectMeta,
 };
 use ocm_agent::work::{OfflineSettings, Settings};
 use ocm_api::labels::OFFLINE_COPY;
@@ -97,6 +98,7 @@ async fn an_agent_that_is_started_while_the_hub_is_away_repairs_from_its_copies_
     hub.stop(Part::ApiServer)?;
     drift(&world, "kept", "gone").await?;
     drift(&world, "edited", "deleted").await?;
+    world.config_maps().delete("taken-out", &DeleteParams::default()).await?;
 
     world.start().await?;
     for object in ["kept", "gone", "edited", "taken-out", "deleted"] {
@@ -119,6 +121,36 @@ async fn an_agent_that_is_started_while_the_hub_is_away_repairs_from_its_copies_
     })
     .await?;
     has_copies(&world, 2).await?;
+    world.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_was_taken_out_of_its_work_does_not_come_back_from_an_older_copy() -> Result<()> {
+    let (hub, mut world) = hub_and_agent(true).await?;
+    world.create("w", json!([manifest(&world, "taken-out", "1"), manifest(&world, "kept", "1")])).await?;
+    world.is("w", "Applied", "True").await?;
+    let older = copies(&world).await?.pop().expect("a copy is written before its work is applied");
+    world.edit("w", json!({"workload": {"manifests": [manifest(&world, "kept", "1")]}})).await?;
+    let is_gone = || async { anyhow::Ok(world.config_maps().get_opt("taken-out").await?.is_none()) };
+    eventually("what is no longer in the work is deleted", is_gone).await?;
+    world.stop().await;
+    hub.stop(Part::ApiServer)?;
+    let older = Secret { metadata: ObjectMeta { annotations: older.metadata.annotations, ..<_>::default() }, ..older };
+    let secrets: Api<Secret> = Api::namespaced(world.managed.clone(), &world.cluster);
+    let name = copies(&world).await?.pop().expect("the copy").name_any();
+    secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&older)).await?;
+    let patch = Patch::Merge(json!({"data": {"value": "drifted"}}));
+    world.config_maps().patch("kept", &PatchParams::default(), &patch).await?;
+
+    world.start().await?;
+    has(&world, "kept", "1").await?;
+    assert_eq!(world.config_maps().get_opt("taken-out").await?, None);
+    hub.start_part(Part::ApiServer)?;
+    hub.wait_ready().await?;
+    world.edit("w", json!({"workload": {"manifests": [manifest(&world, "kept", "2")]}})).await?;
+    has(&world, "kept", "2").await?;
+    assert_eq!(world.config_maps().get_opt("taken-out").await?, None);
     world.stop().await;
     Ok(())
 }

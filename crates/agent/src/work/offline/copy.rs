@@ -10,11 +10,16 @@ use k8s_openapi::{
 use kube::{ResourceExt as _, core::ObjectMeta};
 use ocm_api::{
     annotations::{OFFLINE_COPY_DIGEST, OFFLINE_COPY_OF},
-    conditions, finalizers,
+    conditions::manifest::COMPLETE,
+    finalizers,
     labels::OFFLINE_COPY,
-    work::v1::{AppliedManifestWork, ManifestWork, ManifestWorkStatus},
+    work::v1::{AppliedManifestWork, ManifestCondition, ManifestWork, ManifestWorkStatus},
 };
-use ocm_runtime::{conditions::is_true, digest::sha256_hex, write};
+use ocm_runtime::{
+    conditions::{self, is_true},
+    digest::sha256_hex,
+    write,
+};
 
 use crate::work::{Settings, ownership};
 
@@ -32,6 +37,8 @@ pub(super) enum CopyError {
     NoRecord,
     #[error("its digest does not match its content and its record: it was changed or belongs to another record")]
     Digest,
+    #[error("it is of a work of cluster {0:?}")]
+    Cluster(String),
     #[error("it cannot be read: {0}")]
     Unreadable(String),
     #[error("the work has {0} bytes, and a Secret takes 1048576 at most: divide the work")]
@@ -54,33 +61,33 @@ fn essence(work: &ManifestWork) -> ManifestWork {
         namespace: meta.namespace.clone(),
         uid: meta.uid.clone(),
         generation: meta.generation,
-        labels: meta.labels.clone(),
         finalizers: Some(vec![finalizers::MANIFEST_WORK.into()]),
         ..ObjectMeta::default()
     };
-    ManifestWork { metadata, spec: work.spec.clone(), status: work.status.as_ref().and_then(completion) }
+    ManifestWork { metadata, spec: work.spec.clone(), status: completion(work) }
 }
 
-/// The conditions Complete of a status, if there are any.
-fn completion(status: &ManifestWorkStatus) -> Option<ManifestWorkStatus> {
-    let mut kept = status.clone();
-    kept.conditions = complete(&status.conditions);
-    kept.resource_status.manifests.retain_mut(|manifest| {
-        manifest.conditions = complete(&manifest.conditions);
-        manifest.status_feedback = Default::default();
-        !manifest.conditions.is_empty()
-    });
+/// What the status of a work says to be complete: the work, or some of its objects. Only a change of that changes it.
+pub(super) fn completion(work: &ManifestWork) -> Option<ManifestWorkStatus> {
+    let status = work.status.as_ref()?;
+    let mut kept = ManifestWorkStatus { conditions: complete(&status.conditions), ..ManifestWorkStatus::default() };
+    kept.resource_status.manifests = status.resource_status.manifests.iter().filter_map(complete_manifest).collect();
     (!kept.conditions.is_empty() || !kept.resource_status.manifests.is_empty()).then_some(kept)
 }
 
-/// Whether a work is complete: it is not applied again then.
-pub(super) fn is_completed(work: &ManifestWork) -> bool {
-    let status = work.status.as_ref();
-    status.is_some_and(|status| is_true(&status.conditions, conditions::work::COMPLETE))
+fn complete_manifest(manifest: &ManifestCondition) -> Option<ManifestCondition> {
+    let conditions = complete(&manifest.conditions);
+    let resource_meta = manifest.resource_meta.clone();
+    (!conditions.is_empty()).then(|| ManifestCondition { resource_meta, conditions, ..ManifestCondition::default() })
 }
 
+/// The condition Complete, if it is true.
 fn complete(all: &[Condition]) -> Vec<Condition> {
-    all.iter().filter(|condition| condition.type_ == conditions::work::COMPLETE).cloned().collect()
+    let found = conditions::find(all, COMPLETE).filter(|_| is_true(all, COMPLETE));
+    found
+        .map(|condition| Condition { message: String::new(), observed_generation: None, ..condition.clone() })
+        .into_iter()
+        .collect()
 }
 
 /// The copy of a work as it should be.
@@ -130,9 +137,11 @@ pub(super) fn read(
     }
     let work: ManifestWork =
         serde_json::from_slice(content).map_err(|error| CopyError::Unreadable(error.to_string()))?;
-    match work.name_any() == record.spec.manifest_work_name {
-        true => Ok(work),
-        false => Err(CopyError::Digest),
+    match (work.name_any() == record.spec.manifest_work_name, work.namespace().unwrap_or_default()) {
+        (false, _) => Err(CopyError::Digest),
+        // The agent had another cluster name, and its records outlive that.
+        (true, cluster) if cluster != settings.cluster => Err(CopyError::Cluster(cluster)),
+        (true, _) => Ok(work),
     }
 }
 
@@ -221,6 +230,13 @@ mod tests {
             assert_eq!(read(&whole, Some(&record(&change)), &settings()).unwrap_err(), CopyError::NoRecord, "{change}");
         }
         assert_eq!(read(&whole, None, &settings()).unwrap_err(), CopyError::NoRecord);
+    }
+
+    #[test]
+    fn a_copy_of_a_work_of_the_cluster_that_this_agent_was_before_is_not_used() {
+        let copy = copy(&work(&json!({"metadata": {"namespace": "c0"}})));
+        let read = read(&copy, Some(&record(&json!({}))), &settings());
+        assert_eq!(read.unwrap_err(), CopyError::Cluster("c0".into()));
     }
 
     #[test]

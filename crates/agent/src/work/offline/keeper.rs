@@ -1,28 +1,23 @@
-//! Keeps a copy of each work on the managed cluster, while the hub is there.
+//! Brings the copies of works up to date whose objects became complete.
+//!
+//! A pass over a work brings its copy up to date before it applies an object; see [`Copies::keep`]. That an object is complete is
+//! reported afterwards, and a complete work has no further pass.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams},
-    core::PartialObjectMeta,
-};
+use kube::ResourceExt;
 use ocm_api::{
-    annotations::OFFLINE_COPY_DIGEST,
     components, finalizers,
     work::v1::{AppliedManifestWork, ManifestWork},
 };
-use ocm_runtime::{Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, Result, ResultExt as _, write};
-use serde_json::json;
-use tracing::warn;
+use ocm_runtime::{Change, Controller, ControllerBuilder, ObjectKey, write};
 
 use super::{
-    Copies,
-    copy::{self, CopyError},
+    copies::{self, Copies, CopyMeta, KeepError, Plan},
+    copy,
 };
-use crate::work::Shared;
+use crate::work::{Shared, conditions::is_complete};
 
 /// The controller; its keys are names of ManifestWorks.
 #[derive(Debug)]
@@ -36,18 +31,8 @@ pub(super) struct Keeper {
 pub(super) struct Observed {
     work: Arc<ManifestWork>,
     record: Arc<AppliedManifestWork>,
-    existing: Option<Arc<PartialObjectMeta<Secret>>>,
+    existing: Option<Arc<CopyMeta>>,
     namespace: String,
-}
-
-/// What to write.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Plan {
-    Nothing,
-    Create(Box<Secret>),
-    Replace(Box<Secret>),
-    /// There can be no copy.
-    Impossible(CopyError),
 }
 
 impl Keeper {
@@ -55,17 +40,16 @@ impl Keeper {
         Self { shared, copies }
     }
 
-    /// Replaces exactly the copy that was observed.
-    async fn replace(&self, existing: &PartialObjectMeta<Secret>, new: Secret) -> Result<()> {
-        let meta = json!({"uid": existing.metadata.uid, "resourceVersion": existing.metadata.resource_version,
-            "labels": new.metadata.labels, "annotations": new.metadata.annotations,
-            "ownerReferences": new.metadata.owner_references});
-        let (api, name) = (&self.copies.secrets, new.name_any());
-        let patch = Patch::Merge(json!({"metadata": meta, "data": new.data}));
-        let patched = api.patch_metadata(&name, &PatchParams::default(), &patch).await;
-        let patched = patched.while_trying_to("patch", || format!("Secret {name}"))?;
-        self.copies.known.record_write(patched);
-        Ok(())
+    /// The work, if it is applied.
+    fn work(&self, name: &str) -> Option<Arc<ManifestWork>> {
+        let work = self.shared.works.get(&ObjectKey::new(&self.shared.settings.cluster, name))?;
+        let is_applied = write::has_finalizer(work.as_ref(), finalizers::MANIFEST_WORK);
+        Some(work).filter(|work| is_applied && !write::is_deleting(work.as_ref()))
+    }
+
+    fn record(&self, name: &str) -> Option<Arc<AppliedManifestWork>> {
+        let record = self.shared.applied_works.named(name);
+        record.filter(|record| self.shared.settings.owns(record) && !write::is_deleting(record.as_ref()))
     }
 }
 
@@ -75,105 +59,66 @@ impl Controller for Keeper {
     type Observed = Observed;
     type Plan = Plan;
     type Applied = ();
-    type Error = Error;
+    type Error = KeepError;
 
     fn setup(&self, builder: &mut ControllerBuilder<'_, String>) {
-        let prefix = components::applied_manifest_work_name(&self.shared.settings.hub_hash, "");
+        builder.waits_for(&self.shared.applied_works);
+        builder.waits_for(&self.copies.known);
         builder.watches(&self.shared.works, |change| concerns(change).then(|| change.object().name_any()));
-        let of_record = prefix.clone();
-        builder.watches(&self.shared.applied_works, move |change| {
-            let is_new = !matches!(change, Change::Updated { old, new } if old.metadata.uid == new.metadata.uid);
-            let name = change.object().name_any();
-            is_new.then(|| name.strip_prefix(&of_record).map(str::to_owned)).flatten()
-        });
-        // Somebody may delete or change a copy.
-        builder.watches(&self.copies.known, move |change| super::work_of(change.object(), &prefix));
     }
 
-    async fn observe(&self, key: &String) -> Result<Option<Observed>> {
-        let settings = &self.shared.settings;
-        let Some(work) = self.shared.works.get(&ObjectKey::new(&settings.cluster, key)) else { return Ok(None) };
-        let name = components::applied_manifest_work_name(&settings.hub_hash, key);
-        let record = self.shared.applied_works.named(&name);
-        let record = record.filter(|record| settings.owns(record) && !write::is_deleting(record.as_ref()));
-        let is_applied =
-            write::has_finalizer(work.as_ref(), finalizers::MANIFEST_WORK) && !write::is_deleting(work.as_ref());
-        let Some(record) = record.filter(|_| is_applied) else { return Ok(None) };
-        let namespace = self.copies.namespace.clone();
-        let existing = self.copies.known.get(&ObjectKey::new(&namespace, copy::name(&name)));
-        Ok(Some(Observed { work, record, existing, namespace }))
+    /// The copy is looked up before the work. So if a pass replaces it meanwhile, this work is at least as new, or else
+    /// writing is a conflict.
+    async fn observe(&self, key: &String) -> Result<Option<Observed>, KeepError> {
+        let name = components::applied_manifest_work_name(&self.shared.settings.hub_hash, key);
+        let existing = self.copies.existing(&copy::name(&name)).await?;
+        let (Some(record), Some(work)) = (self.record(&name), self.work(key)) else { return Ok(None) };
+        Ok(Some(Observed { work, record, existing, namespace: self.copies.namespace.clone() }))
     }
 
     fn plan(observed: &Observed, _: Timestamp) -> Plan {
-        let desired = match copy::desired(&observed.work, &observed.record, &observed.namespace) {
-            Ok(desired) => desired,
-            Err(error) => return Plan::Impossible(error),
-        };
-        match &observed.existing {
-            None => Plan::Create(Box::new(desired)),
-            Some(existing) if digest(existing.as_ref()) == digest(&desired) => Plan::Nothing,
-            Some(_) => Plan::Replace(Box::new(desired)),
-        }
+        copies::plan(observed.existing.as_deref(), &observed.work, &observed.record, &observed.namespace)
     }
 
-    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<()> {
-        match (plan, &observed.existing) {
-            (Plan::Create(copy), _) => write::create(&self.copies.secrets, &copy).await.map(|_| ()),
-            (Plan::Replace(copy), Some(existing)) => self.replace(existing, *copy).await,
-            (Plan::Impossible(error), _) => {
-                let work = observed.work.name_any();
-                warn!(work, %error, "this work is not repaired if the agent restarts while the hub is away");
-                Ok(())
-            }
-            (Plan::Nothing | Plan::Replace(_), _) => Ok(()),
-        }
-    }
-
-    async fn report(&self, _: &Observed, (): (), _: Timestamp) -> Result<Requeue> {
-        Ok(Requeue::OnChange)
+    async fn apply(&self, observed: &Observed, plan: Plan) -> Result<(), KeepError> {
+        self.copies.write(observed.existing.as_deref(), plan).await
     }
 }
 
-fn digest(copy: &impl ResourceExt) -> Option<&String> {
-    copy.annotations().get(OFFLINE_COPY_DIGEST)
-}
-
-/// Whether a change of a work may change its copy.
+/// Whether what a work has completed may differ from what its copy says.
 fn concerns(change: Change<'_, ManifestWork>) -> bool {
     match change {
-        Change::Added(_) => true,
-        Change::Updated { old, new } => {
-            let owned = |work: &ManifestWork| write::has_finalizer(work, finalizers::MANIFEST_WORK);
-            old.metadata.generation != new.metadata.generation
-                || old.metadata.uid != new.metadata.uid
-                || old.metadata.labels != new.metadata.labels
-                || owned(old) != owned(new)
-                || copy::is_completed(old) != copy::is_completed(new)
-        }
+        Change::Added(work) => is_complete(work),
+        Change::Updated { old, new } => copy::completion(old) != copy::completion(new),
         Change::Deleted(_) => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn observed(existing: Option<&Secret>) -> Observed {
-        let work = json!({"metadata": {"name": "w", "namespace": "c1", "generation": 3}, "spec": {"workload": {"manifests": []}}});
-        let existing = existing.map(|copy| {
-            let metadata = copy.metadata.clone();
-            Arc::new(PartialObjectMeta { metadata, types: None, _phantom: std::marker::PhantomData })
-        });
-        let (record, namespace) = (Arc::default(), "agents".to_owned());
-        Observed { work: Arc::new(serde_json::from_value(work).unwrap()), record, existing, namespace }
+    fn work(job: &Value) -> Arc<ManifestWork> {
+        let mut condition = json!({"type": "Complete", "status": "False", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        ocm_apimachinery::merge::apply(&mut condition, job);
+        let meta = json!({"ordinal": 0, "group": "batch", "version": "v1", "kind": "Job", "resource": "jobs", "name": "j", "namespace": "n"});
+        let manifests = json!([{"resourceMeta": meta, "conditions": [condition]}]);
+        let work = json!({"metadata": {"name": "w"}, "spec": {"workload": {"manifests": []}},
+            "status": {"resourceStatus": {"manifests": manifests}}});
+        Arc::new(serde_json::from_value(work).unwrap())
     }
 
     #[test]
-    fn a_copy_is_written_when_it_is_missing_or_out_of_date_and_not_again() {
-        let Plan::Create(copy) = Keeper::plan(&observed(None), Timestamp::UNIX_EPOCH) else { panic!() };
-        assert_eq!(Keeper::plan(&observed(Some(&copy)), Timestamp::UNIX_EPOCH), Plan::Nothing);
-        let mut older = copy.as_ref().clone();
-        older.annotations_mut().insert(OFFLINE_COPY_DIGEST.into(), "another".into());
-        assert_eq!(Keeper::plan(&observed(Some(&older)), Timestamp::UNIX_EPOCH), Plan::Replace(copy));
+    fn one_object_that_became_complete_concerns_the_copy_although_the_work_is_not_complete() {
+        let (running, complete) = (work(&json!({})), work(&json!({"status": "True"})));
+        let concerns = |old: &Arc<_>, new: &Arc<_>| super::concerns(Change::Updated { old, new });
+        assert!(concerns(&running, &complete));
+        assert!(concerns(&complete, &running));
+        assert!(!concerns(&running, &work(&json!({"message": "still running"}))));
+        assert!(!concerns(&complete, &work(&json!({"status": "True", "message": "done"}))));
+        assert!(!super::concerns(Change::Added(&complete)), "the first pass over the work writes its copy");
     }
 }

@@ -2,28 +2,44 @@
 //! people.
 //!
 //! An agent that runs repairs from its caches when the hub goes away. One that starts then has nothing to go by. So while the hub
-//! is there, `keeper` keeps a copy of each work in a Secret on the managed cluster (`copy` says what is in it). While the first
-//! list of works has not come, `repair` applies the copies; nothing else of the work half runs. Once the list has come, passes in
-//! progress are finished, and the controllers of the work half start: a work is never applied by both.
+//! is available, a copy of each work is kept in a Secret on the managed cluster. While the first list of works has not come,
+//! `repair` applies the copies; nothing else of the work half runs. Once the list has come, passes in progress are finished, and
+//! the controllers of the work half start: a work is never applied by both.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `copy` | what a copy contains, and whether it may be used |
+//! | `copies` | writes copies, and deletes those that cannot be replaced |
+//! | `keeper` | brings a copy up to date when objects of its work became complete |
+//! | `repair` | applies copies |
+//! | `removal` | deletes copies that are no longer kept |
+//!
+//! # What a copy may do
+//!
+//! What follows a copy must not be more than the hub asked for last, since nobody may be able to take it back. Two rules ensure
+//! that:
+//!
+//! - **A copy is not older than what was applied.** A pass over a work first replaces its copy, and deletes it if it cannot be
+//!   replaced, and only then applies the work.
+//! - **Only what the AppliedManifestWork lists is applied**, and nothing is added to that list. The list is complete, since an
+//!   object is taken from it only when it was deleted; see `works::apply::repair`. This does not depend on the first rule, which
+//!   the managed cluster can prevent by refusing both to replace and to delete a copy.
 
+mod copies;
 mod copy;
 mod keeper;
+mod removal;
 mod repair;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams},
-    core::PartialObjectMeta,
-};
-use ocm_api::{annotations::OFFLINE_COPY_OF, components, labels::OFFLINE_COPY};
-use ocm_runtime::{Cache, Context, Informers, Result, ResultExt as _, error::chain, informer::WatchFilter};
-use tracing::warn;
+use kube::ResourceExt as _;
+use ocm_api::annotations::OFFLINE_COPY_OF;
+use ocm_runtime::Context;
 
-use self::{keeper::Keeper, repair::Repair};
-use super::{BACKGROUND_WORKERS, Settings, Shared};
+pub(super) use self::copies::Copies;
+use self::{copies::CopyMeta, keeper::Keeper, removal::remove_copies, repair::Repair};
+use super::{BACKGROUND_WORKERS, Shared};
 
 /// How long after its start the agent waits for the hub.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,41 +61,17 @@ impl Default for OfflineSettings {
     }
 }
 
-/// The copies on the managed cluster. Cheap to clone.
-#[derive(Clone, Debug)]
-struct Copies {
-    secrets: Api<Secret>,
-    namespace: String,
-    /// Their metadata: the works themselves are read when they are needed.
-    known: Cache<PartialObjectMeta<Secret>>,
-}
-
-impl Copies {
-    fn new(managed: &Informers, settings: &OfflineSettings) -> Self {
-        let known = managed.metadata(WatchFilter::labelled(OFFLINE_COPY));
-        let secrets = Api::namespaced(managed.client().clone(), &settings.namespace);
-        Self { secrets, namespace: settings.namespace.clone(), known }
-    }
-}
-
 /// The work of a copy that this agent made of a work of this hub.
-fn work_of(copy: &PartialObjectMeta<Secret>, prefix: &str) -> Option<String> {
+fn work_of(copy: &CopyMeta, prefix: &str) -> Option<String> {
     copy.annotations().get(OFFLINE_COPY_OF)?.strip_prefix(prefix).map(str::to_owned)
 }
 
 /// Starts the work half with `start`: at once if no copies are kept, or else once the hub has listed its works.
-pub(super) fn start(
-    context: &Context,
-    managed: &Informers,
-    shared: Shared,
-    start: impl FnOnce(&Context, Shared) + Send + 'static,
-) {
-    let settings = &shared.settings.offline;
-    if !settings.keeps_copies {
-        context.spawn(remove_copies(managed.client().clone(), shared.settings.as_ref().clone()));
+pub(super) fn start(context: &Context, shared: Shared, start: impl FnOnce(&Context, Shared) + Send + 'static) {
+    let Some(copies) = shared.copies.clone() else {
+        context.spawn(remove_copies(shared.resources.client().clone(), shared.settings.clone()));
         return start(context, shared);
-    }
-    let copies = Copies::new(managed, settings);
+    };
     let own = context.clone();
     context.spawn(async move {
         let phase = own.child();
@@ -89,25 +81,4 @@ pub(super) fn start(
         own.run(Keeper::new(shared.clone(), copies), BACKGROUND_WORKERS);
         start(&own, shared);
     });
-}
-
-/// Removes copies that an agent with other settings has left: they would be out of date when they are used again.
-async fn remove_copies(client: Client, settings: Settings) {
-    if let Err(error) = try_remove_copies(client, &settings).await {
-        warn!(error = %chain(&error), "cannot check for copies of works that are no longer kept");
-    }
-}
-
-async fn try_remove_copies(client: Client, settings: &Settings) -> Result<()> {
-    let api: Api<Secret> = Api::namespaced(client, &settings.offline.namespace);
-    let found = api.list_metadata(&ListParams::default().labels(OFFLINE_COPY)).await;
-    let prefix = components::applied_manifest_work_name(&settings.hub_hash, "");
-    for copy in found.while_trying_to("list", || "Secrets".to_owned())?.items {
-        if work_of(&copy, &prefix).is_some() {
-            let name = copy.name_any();
-            let deleted = api.delete(&name, &DeleteParams::default()).await;
-            deleted.while_trying_to("delete", || format!("Secret {name}"))?;
-        }
-    }
-    Ok(())
 }

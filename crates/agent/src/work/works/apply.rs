@@ -172,6 +172,9 @@ async fn pass(controller: &Works, observed: &Observed, plan: ApplyPlan) -> Resul
         Ok(applied_work) => applied_work,
         Err(error) => return denied(controller, error, status::refused).map(Report::from),
     };
+    if let Some(copies) = &controller.shared.copies {
+        copies.keep(&work, &applied_work).await;
+    }
     let mut outcomes = apply_objects(controller, observed, &applied_work, &order, &recorded).await;
     outcomes.sort_by_key(|outcome| outcome.meta.ordinal);
     let resources = &controller.shared.resources;
