@@ -18,6 +18,7 @@ mod work_only;
 mod works;
 mod works_conditions;
 mod works_drift;
+mod works_faults;
 mod works_feedback;
 mod works_lost;
 mod works_offline;

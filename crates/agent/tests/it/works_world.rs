@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    config::KubeConfigOptions,
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use ocm_agent::work::{Settings, start};
 use ocm_api::{
@@ -33,7 +33,8 @@ const RULES: [[&str; 3]; 7] = [
     [
         "objects",
         "*",
-        "configmaps,deployments.apps,jobs.batch,roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
+        "configmaps,deployments.apps,jobs.batch,jobs.feedback.example.com,storageclasses.storage.k8s.io,\
+         roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
     ],
     ["rbac", "list,watch", "clusterroles.rbac.authorization.k8s.io,clusterrolebindings.rbac.authorization.k8s.io"],
     ["reviews", "create", "subjectaccessreviews.authorization.k8s.io"],
@@ -41,6 +42,24 @@ const RULES: [[&str; 3]; 7] = [
     ["secrets", "get,list,watch,create,update,patch", "secrets"],
     ["unlisted", "get,create,update,patch", "resourcequotas"],
 ];
+
+/// A custom resource whose kind is called like a well-known one.
+const CUSTOM_JOBS: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jobs.feedback.example.com}
+spec:
+  group: feedback.example.com
+  names: {kind: Job, listKind: JobList, plural: jobs, singular: job}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
 
 /// One cluster of the hub, and the namespace of the same name on the managed cluster.
 pub(crate) struct WorkWorld {
@@ -51,6 +70,8 @@ pub(crate) struct WorkWorld {
     pub(crate) context: Context,
     /// Between the agent and the managed cluster.
     server: Option<FaultyServer>,
+    /// Between the agent and the hub, which is that of the fixture.
+    hub_server: Option<FaultyServer>,
 }
 
 impl WorkWorld {
@@ -76,7 +97,8 @@ impl WorkWorld {
         // An agent for each cluster, and a hub for each agent: they share the records.
         let settings = change(Settings::new(&cluster, &format!("https://hub/{cluster}"), ""));
         let (hub, managed) = (hub.client().await?, fixture.managed1.client().await?);
-        let mut world = Self { cluster, hub, managed, settings, context: Context::new(), server: None };
+        let mut world =
+            Self { cluster, hub, managed, settings, context: Context::new(), server: None, hub_server: None };
         world.start().await?;
         Ok(world)
     }
@@ -88,6 +110,12 @@ impl WorkWorld {
         self.start().await
     }
 
+    /// Starts the agent again, behind servers that can fail on both sides.
+    pub(crate) async fn start_between(&mut self, hub: FaultyServer, managed: FaultyServer) -> Result<()> {
+        self.hub_server = Some(hub);
+        self.start_behind(managed).await
+    }
+
     /// Starts the agent, again after [`stop`](Self::stop).
     pub(crate) async fn start(&mut self) -> Result<()> {
         let agent = fixture::get().managed1.kubeconfig_for_user("work-agent", &["work-agents"])?;
@@ -95,10 +123,15 @@ impl WorkWorld {
             Some(server) => server.reached_through(agent),
             None => agent,
         };
-        let config = Config::from_custom_kubeconfig(agent, &KubeConfigOptions::default()).await?;
         self.context = Context::new();
-        let hub = Informers::new(self.hub.clone(), self.context.clone());
-        Ok(start(&self.context, &hub, &Endpoint::new(&config)?, self.settings.clone())?)
+        let hub = match &self.hub_server {
+            Some(server) => {
+                endpoint(server.reached_through(fixture::get().hub.admin_config())).await?.client("test")?
+            }
+            None => self.hub.clone(),
+        };
+        let hub = Informers::new(hub, self.context.clone());
+        Ok(start(&self.context, &hub, &endpoint(agent).await?, self.settings.clone())?)
     }
 
     /// Closes the connections of an agent that is behind a server that can fail.
@@ -194,11 +227,26 @@ impl WorkWorld {
         })
         .await
     }
+
+    /// Deletes a work whose ConfigMap has the same name: both go. Then stops the agent.
+    pub(crate) async fn ends_with(&self, work: &str) -> Result<()> {
+        self.delete(work).await?;
+        self.is_gone(work).await?;
+        assert!(self.config_maps().get_opt(work).await?.is_none(), "the ConfigMap of {work} is left behind");
+        self.stop().await;
+        Ok(())
+    }
+}
+
+async fn endpoint(kubeconfig: Kubeconfig) -> Result<Endpoint> {
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Endpoint::new(&config)?)
 }
 
 async fn prepare(hub: &ControlPlane, managed: &ControlPlane) -> Result<()> {
     install_crds(hub, &["_manifestworks"]).await?;
     install_crds(managed, &["_appliedmanifestworks"]).await?;
+    managed.apply_yaml(CUSTOM_JOBS).await?;
     for [name, verbs, resources] in RULES {
         let (name, verbs) = (format!("work-agent-{name}"), format!("--verb={verbs}"));
         let resources = format!("--resource={resources}");
