@@ -7,6 +7,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret, rbac::v1::Role};
 use kube::{
     Api,
     api::{Patch, PatchParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use ocm_agent::work::{FeedbackSettings, Settings};
 use ocm_runtime::conditions::find;
@@ -186,6 +187,37 @@ async fn a_watch_that_is_one_too_many_begins_when_another_one_ends() -> Result<(
     world.delete(&first).await?;
     world.is_gone(&first).await?;
     reports(&world, &second, &json!({"label": "x"}), "True").await?;
+    world.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_a_custom_resource_is_reported_by_its_paths_and_is_well_known_by_its_group_alone() -> Result<()> {
+    let (world, name) = (polling(SOON).await?, unique("work"));
+    let (group, mut manifest) = ("feedback.example.com", world.manifest("feedback.example.com/v1", "Job", &name));
+    manifest["spec"] = json!({"parts": 3});
+    let values = [
+        ("parts", ".spec.parts"),
+        ("phase", ".status.phase"),
+        ("ready", ".status.conditions[?(@.type==\"Ready\")].status"),
+        ("exact", ".status.exact"),
+    ];
+    let spec = json!({"workload": {"manifests": [manifest]},
+        "manifestConfigs": [config(&world, group, "jobs", "Poll", &paths(&values))]});
+    world.create_with(&name, spec).await?;
+    reports(&world, &name, &json!({"parts": 3}), "True").await?;
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", "Job"), "jobs");
+    let jobs: Api<DynamicObject> = Api::namespaced_with(world.managed.clone(), &world.cluster, &resource);
+    let ready = json!([{"type": "Late", "status": "False"}, {"type": "Ready", "status": "True"}]);
+    let status = json!({"status": {"phase": "Running", "exact": true, "succeeded": 1, "conditions": ready}});
+    jobs.patch_status(&name, &PatchParams::default(), &merge(&status)).await?;
+    let all = json!({"parts": 3, "phase": "Running", "ready": "True", "exact": true});
+    reports(&world, &name, &all, "True").await?;
+    let well_known = json!([{"type": "WellKnownStatus"}]);
+    world.edit(&name, json!({"manifestConfigs": [config(&world, group, "jobs", "Poll", &well_known)]})).await?;
+    let condition = reports(&world, &name, &json!({}), "False").await?;
+    let message = condition["message"].as_str().unwrap_or_default();
+    assert!(message.contains("Job of feedback.example.com/v1 has no well-known status"), "{message}");
     world.stop().await;
     Ok(())
 }

@@ -95,6 +95,7 @@ impl<W> Followers<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::MAX_FEEDBACK_WATCH;
 
     fn object(resource: &str, name: &str) -> FollowedObject {
         let text = str::to_owned;
@@ -148,6 +149,15 @@ mod tests {
         assert_eq!(follow(&mut followers, "a", &[("b", "x"), ("b", "y")]), (vec![], vec![]));
         let mut none = Followers::new(0);
         assert_eq!(follow(&mut none, "a", &[("a", "x")]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn by_default_there_are_fifty_watches_and_the_next_one_begins_when_one_ends() {
+        let mut followers = Followers::new(MAX_FEEDBACK_WATCH);
+        let started = (0..51).map(|n| follow(&mut followers, &format!("work{n}"), &[(&format!("r{n:02}"), "x")]).0);
+        let started: Vec<_> = started.flatten().collect();
+        assert_eq!((started.len(), started.last().map(String::as_str)), (50, Some("r49")));
+        assert_eq!(follow(&mut followers, "work7", &[]), (names(&["r50"]), names(&["r07"])));
     }
 
     #[test]
