@@ -7,7 +7,7 @@ use k8s_openapi::{
     },
 };
 use kube::{Api, Client, api::ObjectMeta};
-use ocm_api::{conditions, labels, signers};
+use ocm_api::{conditions, labels, recovery::SIGNATURE_ANNOTATION, signers};
 use ocm_runtime::{
     Cache, Informers,
     informer::{View, WatchFilter},
@@ -46,8 +46,8 @@ pub(super) enum Answer<'a> {
     NotYet,
     /// Approved, and neither signed nor refused by the signer.
     Unsigned,
-    /// Denied, or approved but not signed, with the message: final until the request is deleted.
-    No(&'a str),
+    /// Denied, or approved but not signed: final until the request is deleted.
+    No(&'a CertificateSigningRequestCondition),
     Issued(&'a [u8]),
 }
 
@@ -55,7 +55,7 @@ pub(super) fn answer(request: &CertificateSigningRequest) -> Answer<'_> {
     let Some(status) = &request.status else { return Answer::NotYet };
     let condition = |type_: &str| status.conditions.iter().flatten().find(|condition| condition.type_ == type_);
     if let Some(no) = condition(conditions::csr::DENIED).or_else(|| condition(conditions::csr::FAILED)) {
-        return Answer::No(said(no));
+        return Answer::No(no);
     }
     if condition(conditions::csr::APPROVED).is_none() {
         return Answer::NotYet;
@@ -70,8 +70,16 @@ pub(super) fn is_unsigned(request: &CertificateSigningRequest) -> bool {
     answer(request) == Answer::Unsigned
 }
 
-fn said(condition: &CertificateSigningRequestCondition) -> &str {
-    condition.message.as_deref().or(condition.reason.as_deref()).unwrap_or_default()
+/// Reason and message of an outcome.
+pub(super) fn said(condition: &CertificateSigningRequestCondition) -> String {
+    let given = [&condition.reason, &condition.message].map(|text| text.as_deref().unwrap_or_default());
+    let given = given.into_iter().filter(|text| !text.is_empty());
+    given.collect::<Vec<_>>().join(": ")
+}
+
+/// Whether a request contains a proof by the former certificate.
+pub(super) fn has_proof(request: &CertificateSigningRequest) -> bool {
+    request.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(SIGNATURE_ANNOTATION))
 }
 
 /// The requests of a cluster and its add-ons on the hub. Cheap to clone.

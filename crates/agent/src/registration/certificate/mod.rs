@@ -258,7 +258,7 @@ impl Controller for Certificate {
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied, CertificateError> {
         Ok(match plan {
             Plan::Wait => Applied::waiting(Requeue::OnChange),
-            Plan::Signing { left } => Applied::waiting(Requeue::After(left)),
+            Plan::Signing { left } | Plan::Recovering { left } => Applied::waiting(Requeue::After(left)),
             Plan::Unsigned { request } => {
                 let condition = report::unsigned(&self.desired, &request);
                 warn!("{}", condition.message);
@@ -269,9 +269,15 @@ impl Controller for Certificate {
                 warn!("{}", condition.message);
                 Applied::done(condition)
             }
+            Plan::Unrecovered { request, since } => {
+                let condition = report::unrecovered(&self.desired, &request, since);
+                warn!("{}", condition.message);
+                Applied::done(condition)
+            }
             Plan::Refused(refusal) => {
-                warn!("{refusal}; delete it there, and the agent creates another one");
-                Applied::done(report::refused(&self.desired, &refusal))
+                let condition = report::refused(&self.desired, &refusal);
+                warn!("{}", condition.message);
+                Applied::done(condition)
             }
             Plan::Keep { renew_in, bundle } => Applied {
                 condition: self.reporter.confirm(&self.desired, report::rotated(&self.desired, &bundle)),

@@ -23,6 +23,9 @@ const SIGNING_PATIENCE: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a renewal waits for its approval before the agent reports it: the hub approves within seconds.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+/// How long a request with a proof by the former certificate waits before the agent reports it: the hub approves within
+/// seconds, if its policy allows that.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The state of the request.
 #[derive(Clone, Default)]
@@ -91,6 +94,10 @@ pub(crate) enum Plan {
     Unsigned { request: String },
     /// The renewal has waited for its approval for too long.
     Overdue { request: String, since: Timestamp },
+    /// The hub is to approve the request by its proof within this time, if its policy allows that.
+    Recovering { left: Duration },
+    /// The hub has not approved the request in spite of its proof.
+    Unrecovered { request: String, since: Timestamp },
     /// The request is refused; the agent waits until it is deleted.
     Refused(Refusal),
     /// The certificate is valid.
@@ -108,7 +115,7 @@ pub(crate) enum Plan {
 /// A request that the hub has refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    request: String,
+    pub(super) request: String,
     said: String,
 }
 
@@ -158,7 +165,7 @@ fn answered(pending: &Pending, observed: &Observed, now: Timestamp) -> Plan {
     let certificate = match csr::answer(request) {
         Answer::NotYet => return waiting(pending, observed, now),
         Answer::Unsigned => return unsigned(pending, observed.unsigned_for),
-        Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: said.into() }),
+        Answer::No(said) => return Plan::Refused(Refusal { request: pending.name.clone(), said: csr::said(said) }),
         Answer::Issued(certificate) => certificate,
     };
     match usable(certificate, &pending.key, &observed.desired.subject) {
@@ -176,10 +183,22 @@ fn unsigned(pending: &Pending, since: Duration) -> Plan {
 
 /// First certificates and those of add-ons are approved by people or by managers, in their time.
 fn waiting(pending: &Pending, observed: &Observed, now: Timestamp) -> Plan {
+    if observed.request.as_deref().is_some_and(csr::has_proof) {
+        return recovering(pending, now);
+    }
     let is_renewal = || observed.desired.addon.is_none() && present(observed).is_some_and(|it| !it.is_expired(now));
     match pending.since.filter(|since| now.duration_since(*since) >= PATIENCE && is_renewal()) {
         Some(since) => Plan::Overdue { request: pending.name.clone(), since },
         None => Plan::Wait,
+    }
+}
+
+fn recovering(pending: &Pending, now: Timestamp) -> Plan {
+    let since = pending.since.unwrap_or(now);
+    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    match RECOVERY_PATIENCE.saturating_sub(waited) {
+        Duration::ZERO => Plan::Unrecovered { request: pending.name.clone(), since },
+        left => Plan::Recovering { left },
     }
 }
 

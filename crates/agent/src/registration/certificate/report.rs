@@ -168,7 +168,21 @@ pub(super) fn request_failed(desired: &DesiredCertificate, cause: &Cause) -> New
 
 pub(super) fn refused(desired: &DesiredCertificate, refusal: &Refusal) -> NewCondition {
     failed(format!(
-        "No {}: {refusal}. Delete the request on the hub, and the agent creates another one",
+        "No {}: {refusal}. Delete the request on the hub, and the agent creates another one: kubectl delete \
+         certificatesigningrequest {}",
+        subject_of(desired),
+        refusal.request
+    ))
+}
+
+/// The hub has not approved a request that proves who the agent is, and says why only to its own administrators.
+pub(super) fn unrecovered(desired: &DesiredCertificate, request: &str, since: Timestamp) -> NewCondition {
+    let cluster = &desired.cluster;
+    failed(format!(
+        "No {}: the hub has not approved certificate signing request {request} since {since}, although it contains a proof by \
+         the former certificate. The hub does not recover certificates, or its policy refuses this one; an event on the hub \
+         says why: kubectl get events --namespace {cluster} --field-selector reason=CertificateRecoveryRefused. An \
+         administrator of the hub approves the request with: clusteradm accept --clusters {cluster}",
         subject_of(desired)
     ))
 }

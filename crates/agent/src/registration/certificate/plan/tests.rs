@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use ocm_api::{
     conditions, identities, labels,
+    recovery::SIGNATURE_ANNOTATION,
     secrets::{self, KEY_AGENT_NAME, KEY_CLUSTER_NAME, KEY_KUBECONFIG},
     signers,
 };
@@ -284,4 +285,40 @@ fn a_request_waits_since_the_first_time_that_it_is_reported() {
     [1.0, 2.0].into_iter().for_each(|at| state.waits_since(day(at)));
     let State::Pending(pending) = state else { panic!("it no longer waits") };
     assert_eq!(pending.since, Some(day(1.0)));
+}
+
+#[test]
+fn a_recovery_that_the_hub_does_not_approve_is_reported_after_a_minute_with_where_to_see_why_and_what_helps() {
+    let pending_for = |seconds: f64| {
+        let mut request = request("cluster1-abc", &[], None);
+        request.metadata.annotations = Some([(SIGNATURE_ANNOTATION.to_owned(), "s".to_owned())].into());
+        let since = Some(day(200.0));
+        let state = State::Pending(Pending { name: "cluster1-abc".into(), key: "key".into(), since });
+        plan(&Observed { state, request: Some(Arc::new(request)), ..observed() }, day(200.0 + seconds / 86400.0))
+    };
+    assert!(matches!(pending_for(20.0), Plan::Recovering { left } if left.as_secs() == 40));
+    let Plan::Unrecovered { request, since } = pending_for(60.0) else { panic!("it is not reported") };
+    let message = report::unrecovered(&desired(), &request, since).message;
+    for part in [
+        "request cluster1-abc since 2026-07-20T00:00:00Z",
+        "kubectl get events --namespace cluster1 --field-selector reason=CertificateRecoveryRefused",
+        "clusteradm accept --clusters cluster1",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_refusal_is_reported_with_its_reason_its_message_and_the_command_for_another_request() {
+    let mut refused = request("cluster1-abc", &[conditions::csr::DENIED], None);
+    let condition = &mut refused.status.as_mut().unwrap().conditions.as_mut().unwrap()[0];
+    (condition.reason, condition.message) = (Some("Retired".into()), Some("this cluster is retired".into()));
+    let Plan::Refused(refusal) = plan(&pending("key", Some(refused)), day(1.0)) else { panic!("it is not refused") };
+    let message = report::refused(&desired(), &refusal).message;
+    for part in [
+        "has refused certificate signing request cluster1-abc: Retired: this cluster is retired. ",
+        "kubectl delete certificatesigningrequest cluster1-abc",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
 }
