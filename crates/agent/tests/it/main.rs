@@ -25,4 +25,5 @@ mod works_offline;
 mod works_orphan;
 mod works_server_side;
 mod works_strategies;
+mod works_watches;
 mod works_world;

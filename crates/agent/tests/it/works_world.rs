@@ -1,6 +1,6 @@
 //! A hub and a managed cluster for the work half alone, which runs as a user with the rights that a test gives it.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Config,
@@ -132,6 +132,11 @@ impl WorkWorld {
         };
         let hub = Informers::new(hub, self.context.clone());
         Ok(start(&self.context, &hub, &endpoint(agent).await?, self.settings.clone())?)
+    }
+
+    /// The server before the managed cluster.
+    pub(crate) fn server(&self) -> Result<&FaultyServer> {
+        self.server.as_ref().context("the agent is behind no server that can fail")
     }
 
     /// Closes the connections of an agent that is behind a server that can fail.

@@ -66,6 +66,10 @@ pub enum Injection {
     LoseEvents(usize),
     /// A watch begins with the error that its resource version is too old.
     Expire,
+    /// The response is kept for [`Injection::Replay`], and passed on when it is complete.
+    Keep,
+    /// The response is the one that was kept for the same path: a list shows what there was at that time.
+    Replay,
 }
 
 impl Injection {

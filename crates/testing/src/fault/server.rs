@@ -1,15 +1,16 @@
 //! The proxy in front of the real server.
 
 use std::{
+    collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use futures::StreamExt as _;
-use http::{Request, Response, StatusCode, header};
-use http_body_util::StreamBody;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     body::{Frame, Incoming},
     service::service_fn,
@@ -71,6 +72,29 @@ struct Shared {
     cuts: watch::Sender<u64>,
     /// Whether held requests continue.
     released: watch::Sender<bool>,
+    /// The responses of [`Injection::Keep`] by their paths.
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+/// A response that can be sent again.
+#[derive(Clone)]
+struct Kept {
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Kept {
+    async fn read(response: Response<Incoming>) -> Result<Self> {
+        let (parts, body) = response.into_parts();
+        Ok(Self { headers: parts.headers, body: body.collect().await?.to_bytes() })
+    }
+
+    fn answer(self) -> Answer {
+        let body = framed(Box::pin(futures::stream::once(std::future::ready(Ok(self.body)))));
+        let mut answer = Response::new(body);
+        *answer.headers_mut() = self.headers;
+        without_length(answer)
+    }
 }
 
 impl FaultyServer {
@@ -86,7 +110,8 @@ impl FaultyServer {
         let address = listener.local_addr()?;
         let upstream = Upstream::new(plane.admin_config()).await?;
         let (cuts, released) = (watch::Sender::new(0), watch::Sender::new(false));
-        let shared = Arc::new(Shared { upstream, faults: Mutex::default(), writes, cuts, released });
+        let shared =
+            Arc::new(Shared { upstream, faults: Mutex::default(), writes, cuts, released, kept: Mutex::default() });
         let accepting = tokio::spawn(accept(listener, acceptor, shared.clone()));
         Ok(Self { address, shared, accepting })
     }
@@ -129,7 +154,7 @@ impl FaultyServer {
         &self.shared.writes
     }
 
-    fn faults(&self) -> std::sync::MutexGuard<'_, Vec<Fault>> {
+    fn faults(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -200,18 +225,35 @@ async fn answer(
             error(code, reason, None)
         }
         Some(Injection::Expire) => expired(),
+        Some(Injection::Keep) => {
+            let kept = Kept::read(shared.pass_on(request, &asked, identity.as_deref()).await?).await?;
+            shared.kept().insert(asked.path, kept.clone());
+            Ok(kept.answer())
+        }
+        Some(Injection::Replay) => {
+            let kept = shared.kept().get(&asked.path).cloned().context("no response was kept for this path")?;
+            Ok(kept.answer())
+        }
         other => {
             let (parts, body) = shared.pass_on(request, &asked, identity.as_deref()).await?.into_parts();
-            let mut answer = Response::from_parts(parts, framed(tampered(events::untouched(body), other.as_ref())));
-            // The body may be shorter now, and HTTP/2 does not need the header.
-            answer.headers_mut().remove(header::CONTENT_LENGTH);
-            answer.headers_mut().remove(header::TRANSFER_ENCODING);
-            Ok(answer)
+            let body = framed(tampered(events::untouched(body), other.as_ref()));
+            Ok(without_length(Response::from_parts(parts, body)))
         }
     }
 }
 
+/// The body may be shorter than the header says, and HTTP/2 does not need it.
+fn without_length(mut answer: Answer) -> Answer {
+    answer.headers_mut().remove(header::CONTENT_LENGTH);
+    answer.headers_mut().remove(header::TRANSFER_ENCODING);
+    answer
+}
+
 impl Shared {
+    fn kept(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn next_fault(&self, asked: &Asked) -> Option<Injection> {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = faults.iter_mut().find(|fault| fault.concerns(asked))?;
