@@ -254,3 +254,33 @@ async fn with_caches_an_escalation_is_still_refused() -> Result<()> {
     world.stop().await;
     Ok(())
 }
+
+/// A role that is there already, with rules that the executor may not grant: a label would add them to another role, and a
+/// manifest without its `resourceNames` would extend it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_executor_extends_no_role_by_server_side_apply_of_a_part_of_it() -> Result<()> {
+    let (world, name) = (WorkWorld::new().await?, unique("work"));
+    grant(&world, ALL_VERBS, "roles").await?;
+    role(&world, &name, "get", "secrets").await?;
+    let mut part = world.manifest("rbac.authorization.k8s.io/v1", "Role", &name);
+    part["metadata"]["labels"] = json!({"part": "of"});
+    let strategy = |settings: Value| {
+        let id = json!({"group": "rbac.authorization.k8s.io", "resource": "roles", "namespace": world.cluster, "name": name});
+        let strategy = json!({"type": "ServerSideApply", "serverSideApply": settings});
+        json!([{"resourceIdentifier": id, "updateStrategy": strategy}])
+    };
+    let spec = json!({"workload": {"manifests": [part]}, "executor": executor(&world),
+        "manifestConfigs": strategy(json!({"force": true}))});
+    world.create_with(&name, spec).await?;
+    manifest_is(&world, &name, 0, "False", "permission escalation").await?;
+    let ignored = json!([{"condition": "OnSpokePresent", "jsonPointers": ["/metadata/labels"]}]);
+    world.edit(&name, json!({"manifestConfigs": strategy(json!({"ignoreFields": ignored}))})).await?;
+    manifest_is(&world, &name, 0, "False", "ignoreFields[0] cannot be used").await?;
+    let labels = kubectl(&world, &["get", "role", &name, "-o", "jsonpath={.metadata.labels}"]).await?;
+    assert!(labels.is_empty(), "{labels}");
+    grant(&world, "get", "secrets").await?;
+    world.edit(&name, json!({"manifestConfigs": strategy(json!({"force": true}))})).await?;
+    manifest_is(&world, &name, 0, "True", "").await?;
+    world.stop().await;
+    Ok(())
+}

@@ -19,6 +19,12 @@ pub(in crate::work) enum ExecutorError {
          letters, digits, '-' and '.'"
     )]
     Name { field: &'static str, value: String },
+    #[error(
+        "{0} cannot be used for a role or a binding of a work with an executor: without the fields that it leaves out, the object \
+         could grant more than is checked. Remove the entry, set its condition to OnSpokeChange, or move the object to a work \
+         without an executor"
+    )]
+    Ignored(String),
     #[error(transparent)]
     Denied(#[from] Box<Denied>),
 }
@@ -27,7 +33,7 @@ impl ExecutorError {
     pub(in crate::work) fn class(&self) -> Class {
         match self {
             // Only an edit of the work helps.
-            Self::Type(_) | Self::NoAccount | Self::Name { .. } => Class::Invalid,
+            Self::Type(_) | Self::NoAccount | Self::Name { .. } | Self::Ignored(_) => Class::Invalid,
             Self::Denied(_) => Class::Refused,
         }
     }

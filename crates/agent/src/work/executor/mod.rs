@@ -23,8 +23,8 @@ use ocm_api::work::v1::{ManifestResourceMeta, ManifestWork};
 use ocm_runtime::{Context, Informers, Queue, Result};
 
 pub(super) use self::error::ExecutorError;
-use self::{cached::CachedAnswers, denied::Denied, review::Access, subject::ServiceAccount};
-use super::{manifest::DesiredObject, mapper::RestMapping, resources::ApplyError};
+use self::{cached::CachedAnswers, denied::Denied, escalation::Grant, review::Access, subject::ServiceAccount};
+use super::{resources::ApplyError, strategy::Strategy, works::Target};
 
 /// The executors of works. Cheap to clone.
 #[derive(Clone)]
@@ -89,23 +89,20 @@ pub(super) struct Executor<'a> {
 
 impl Executor<'_> {
     /// Fails unless the executor may write this object, and delete it if it is deleted with the work.
-    pub(super) async fn authorize(
-        &self,
-        meta: &ManifestResourceMeta,
-        object: &DesiredObject,
-        mapping: &RestMapping,
-        is_owned: bool,
-    ) -> Result<(), ApplyError> {
+    pub(super) async fn authorize(&self, meta: &ManifestResourceMeta, target: &Target) -> Result<(), ApplyError> {
         let account = self.account.as_ref().map_err(Clone::clone)?;
+        let Target { object, mapping, is_owned, options } = target;
         if mapping.namespaced && object.namespace.is_empty() {
             return Err(ApplyError::NoNamespace(object.to_string()));
         }
-        let access = Access::new(meta, is_owned);
+        let access = Access::new(meta, *is_owned);
         let denied = |cause| ApplyError::from(ExecutorError::from(Box::new(Denied::new(account, &access, cause))));
         if let Some(verb) = self.executors.first_denied(account, &access, &self.work).await? {
             return Err(denied(denied::Cause::Verb(verb)));
         }
-        match escalation::check(&self.executors.client, account, object, mapping).await? {
+        let strategy = Strategy::of(options).ok();
+        let grant = Grant { object, mapping, strategy: strategy.as_ref() };
+        match escalation::check(&self.executors.client, account, grant).await? {
             Some(message) => Err(denied(denied::Cause::Escalation(message))),
             None => Ok(()),
         }

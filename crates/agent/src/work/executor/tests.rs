@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     testing::{Mock, conflict},
-    work::{manifest, retry::Retry},
+    work::{manifest, mapper::RestMapping, options::ManifestOptions, retry::Retry},
 };
 
 fn work(executor: &Value) -> ManifestWork {
@@ -16,23 +16,33 @@ fn deployer() -> Value {
     json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "team", "name": "deployer"}}})
 }
 
-/// An object of a work, with its resource.
-fn object(api_version: &str, kind: &str, resource: &str) -> (ManifestResourceMeta, DesiredObject, RestMapping) {
+/// An object of a work, and how to apply it.
+fn object(api_version: &str, kind: &str, resource: &str) -> (ManifestResourceMeta, Target) {
     let manifest =
         json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "ns"}, "rules": []});
     let parsed = manifest::parse(&[manifest.into()]).remove(0);
     let desired = parsed.desired.clone().unwrap();
     let gvk: &GroupVersionKind = &desired.gvk;
     let mapping = RestMapping { resource: ApiResource::from_gvk_with_plural(gvk, resource), namespaced: true };
-    (parsed.meta(resource, true), desired, mapping)
+    let target = Target { object: desired, mapping, is_owned: false, options: ManifestOptions::default() };
+    (parsed.meta(resource, true), target)
 }
 
-fn config_map() -> (ManifestResourceMeta, DesiredObject, RestMapping) {
+fn config_map() -> (ManifestResourceMeta, Target) {
     object("v1", "ConfigMap", "configmaps")
 }
 
-fn role() -> (ManifestResourceMeta, DesiredObject, RestMapping) {
+fn role() -> (ManifestResourceMeta, Target) {
     object("rbac.authorization.k8s.io/v1", "Role", "roles")
+}
+
+/// A role that is merged by the API server, with these settings.
+fn merged_role(settings: &Value) -> (ManifestResourceMeta, Target) {
+    let (meta, mut target) = role();
+    let strategy = json!({"type": "ServerSideApply", "serverSideApply": settings});
+    target.options.strategy = serde_json::from_value(strategy).unwrap();
+    target.options.strategy_at = Some(2);
+    (meta, target)
 }
 
 fn says(allowed: bool) -> (u16, Value) {
@@ -47,13 +57,14 @@ fn forbidden(message: &str) -> (u16, Value) {
 
 /// Whether the executor may apply an object, where the managed cluster answers like that.
 async fn authorized(
-    (meta, object, mapping): (ManifestResourceMeta, DesiredObject, RestMapping),
+    (meta, target): (ManifestResourceMeta, Target),
     is_owned: bool,
     answers: Vec<(u16, Value)>,
 ) -> (Result<(), ApplyError>, Mock) {
     let server = Mock::answering(answers);
     let executors = Executors::new(server.client());
-    let outcome = executors.of(&work(&deployer())).unwrap().authorize(&meta, &object, &mapping, is_owned).await;
+    let target = Target { is_owned, ..target };
+    let outcome = executors.of(&work(&deployer())).unwrap().authorize(&meta, &target).await;
     (outcome, server)
 }
 
@@ -113,19 +124,19 @@ async fn a_question_that_fails_is_no_permission() {
 async fn an_executor_that_cannot_be_is_refused_without_questions() {
     let server = Mock::default();
     let executors = Executors::new(server.client());
-    let (meta, object, mapping) = config_map();
+    let (meta, target) = config_map();
     let nobody = work(&json!({"subject": {"type": "ServiceAccount"}}));
-    let refused = executors.of(&nobody).unwrap().authorize(&meta, &object, &mapping, true).await.unwrap_err();
+    let refused = executors.of(&nobody).unwrap().authorize(&meta, &target).await.unwrap_err();
     assert_eq!((refused.class(), refused.retry()), (Class::Invalid, Retry::AtRegularPass));
     assert!(server.asked().is_empty());
 }
 
 #[tokio::test]
 async fn an_object_without_the_namespace_that_it_needs_is_not_asked_about_in_all_namespaces() {
-    let (mut meta, mut object, mapping) = config_map();
+    let (mut meta, mut target) = config_map();
     meta.namespace.clear();
-    object.namespace.clear();
-    let (outcome, server) = authorized((meta, object, mapping), true, vec![]).await;
+    target.object.namespace.clear();
+    let (outcome, server) = authorized((meta, target), true, vec![]).await;
     assert!(matches!(outcome, Err(ApplyError::NoNamespace(_))));
     assert!(server.asked().is_empty());
 }
@@ -164,4 +175,41 @@ async fn an_agent_that_may_not_impersonate_is_what_is_reported() {
     let error = outcome.unwrap_err();
     assert!(matches!(error, ApplyError::Request(_)), "{error}");
     assert!(error.explain().contains("cannot impersonate"), "{}", error.explain());
+}
+
+/// Rules, labels and subjects that only the existing object has are in what is written, too.
+#[tokio::test]
+async fn what_is_merged_into_an_existing_object_of_rbac_is_checked_by_a_dry_run_of_the_same_request() {
+    let role = || merged_role(&json!({"force": true, "fieldManager": "work-agent-x"}));
+    let stored =
+        (200, json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}}));
+    let escalation = forbidden("is attempting to grant RBAC permissions not currently held");
+    for (answer, is_refused) in [(stored, false), (conflict(), false), (escalation, true)] {
+        let answers = [vec![says(true); 4], vec![conflict(), answer]].concat();
+        let (outcome, server) = authorized(role(), false, answers).await;
+        assert_eq!(outcome.is_err(), is_refused);
+        assert_eq!(server.asked()[5], "PATCH /apis/rbac.authorization.k8s.io/v1/namespaces/ns/roles/a");
+        assert_eq!(server.queries()[5], "dryRun=All&force=true&fieldManager=work-agent-x");
+        let sent = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": "a", "namespace": "ns"}, "rules": []});
+        assert_eq!(server.bodies()[5], sent);
+    }
+}
+
+/// A rule without its `resourceNames` grants more than the one that is checked.
+#[tokio::test]
+async fn fields_of_an_object_of_rbac_that_are_not_applied_are_refused_without_a_dry_run() {
+    let ignoring = |condition: &str| json!([{"condition": condition, "jsonPointers": ["/rules/0/resourceNames"]}]);
+    let refused = merged_role(&json!({"ignoreFields": ignoring("OnSpokePresent")}));
+    let (outcome, server) = authorized(refused, false, vec![says(true); 4]).await;
+    let error = outcome.unwrap_err();
+    let path = "spec.manifestConfigs[2].updateStrategy.serverSideApply.ignoreFields[0] cannot be used for a role";
+    assert!(error.to_string().starts_with(path), "{error}");
+    assert!(matches!(error, ApplyError::Executor(_)));
+    assert_eq!((error.class(), server.asked().len()), (Class::Invalid, 4));
+
+    let allowed = merged_role(&json!({"ignoreFields": ignoring("OnSpokeChange")}));
+    let stored = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}});
+    let answers = [vec![says(true); 4], vec![(201, stored)]].concat();
+    authorized(allowed, false, answers).await.0.unwrap();
 }

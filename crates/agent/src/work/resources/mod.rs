@@ -14,7 +14,7 @@ use ocm_runtime::{Error, ResultExt as _};
 
 use self::apply::AppliedFields;
 pub(super) use self::{
-    apply::Application,
+    apply::{Application, apply_configuration, apply_params},
     delete::{Deletion, Held},
     error::{ApplyError, explain},
 };

@@ -29,6 +29,7 @@ pub(super) use self::{
     apply::{Repaired, Report},
     observe::Observed,
     plan::Plan,
+    resolve::Target,
 };
 use super::{Settings, Shared, conditions::is_complete, ownership};
 

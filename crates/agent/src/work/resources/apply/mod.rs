@@ -20,7 +20,7 @@ use ocm_runtime::{Class, Classified as _, Error, ResultExt as _};
 use serde_json::Value;
 
 pub(super) use self::server_side::AppliedFields;
-pub(in crate::work) use self::server_side::FieldConflict;
+pub(in crate::work) use self::server_side::{FieldConflict, apply_configuration, apply_params};
 use super::{ApplyError, Resources, api_of};
 use crate::work::{
     manifest::DesiredObject, mapper::RestMapping, options::ManifestOptions, ownership::Ownership, strategy::Strategy,

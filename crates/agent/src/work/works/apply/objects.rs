@@ -132,9 +132,7 @@ impl ObjectPass<'_> {
     /// Whatever the strategy is, the executor must be allowed to write the object.
     async fn authorize(&self, manifest: &ResolvedManifest, target: &Target) -> Result<(), ApplyError> {
         match &self.executor {
-            Some(executor) => {
-                executor.authorize(&manifest.meta, &target.object, &target.mapping, target.is_owned).await
-            }
+            Some(executor) => executor.authorize(&manifest.meta, target).await,
             None => Ok(()),
         }
     }

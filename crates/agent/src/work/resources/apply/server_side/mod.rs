@@ -24,6 +24,7 @@ use super::{Task, only_metadata};
 use crate::work::{
     drift::{Baseline, Compared, Demands},
     ignore_fields::{self, IgnoreFieldsError},
+    manifest::DesiredObject,
     resources::{ApplyError, written::hash_of},
     strategy::{ServerSideApply, StrategyError},
 };
@@ -35,7 +36,7 @@ impl Task<'_> {
             return Ok(only_metadata(metadata));
         }
         self.resources.objects.attempt(&self.id);
-        let manifest = self.configuration();
+        let manifest = apply_configuration(self.object, !self.id.namespace.is_empty());
         let metadata = match settings.ignored.is_empty() {
             true => self.apply_all(settings, &manifest).await?,
             false => self.apply_unless_ignored(settings, manifest).await?,
@@ -91,30 +92,30 @@ impl Task<'_> {
     }
 
     async fn send(&self, settings: &ServerSideApply, configuration: &Value) -> Result<ObjectMeta, ApplyError> {
-        let params = PatchParams {
-            force: settings.force,
-            field_manager: Some(settings.field_manager.clone()),
-            ..PatchParams::default()
-        };
-        let applied = self.api.patch_metadata(&self.object.name, &params, &Patch::Apply(configuration)).await;
+        let applied =
+            self.api.patch_metadata(&self.object.name, &apply_params(settings), &Patch::Apply(configuration)).await;
         let applied = applied.while_trying_to("apply", || self.object.to_string());
         let applied = applied.map_err(|error| conflict::explained(error, settings))?;
         self.expect_new_kinds();
         Ok(applied.metadata)
     }
+}
 
-    /// The manifest as it is applied.
-    fn configuration(&self) -> Value {
-        // Serializing a JSON value does not fail.
-        let mut configuration = serde_json::to_value(&self.object.object).unwrap_or_default();
-        if self.id.namespace.is_empty()
-            && let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            metadata.remove("namespace");
-        }
-        remove_empty_times(&mut configuration);
-        configuration
+/// The parameters with which it is applied.
+pub(in crate::work) fn apply_params(settings: &ServerSideApply) -> PatchParams {
+    let field_manager = Some(settings.field_manager.clone());
+    PatchParams { force: settings.force, field_manager, ..PatchParams::default() }
+}
+
+/// The manifest as it is applied.
+pub(in crate::work) fn apply_configuration(object: &DesiredObject, is_namespaced: bool) -> Value {
+    // Serializing a JSON value does not fail.
+    let mut configuration = serde_json::to_value(&object.object).unwrap_or_default();
+    if !is_namespaced && let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
     }
+    remove_empty_times(&mut configuration);
+    configuration
 }
 
 /// Go writes this field, which only the server may set, into every manifest.
