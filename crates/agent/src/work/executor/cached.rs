@@ -1,12 +1,12 @@
 //! The feature gate ExecutorValidatingCaches: what executors may do is kept until RBAC objects change.
 //!
-//! A change drops what is known of the executors that it concerns, and has their works applied again. RBAC objects are watched
-//! only while works have executors.
+//! A change drops what is known of the executors that it concerns, in the namespaces that it concerns, and has their works applied
+//! again: at once for a few changes, and then once a minute, however often RBAC objects change. RBAC objects are watched only
+//! while works have executors.
 
 use std::{
     ops::ControlFlow,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
-    time::Duration,
 };
 
 use ocm_runtime::{Context, Informers, Queue, Result};
@@ -18,9 +18,6 @@ use super::{
     review::Access,
     subject::ServiceAccount,
 };
-
-/// How long after a change the works concerned are applied: the API server needs a moment to know it too.
-const APPLIED_AFTER: Duration = Duration::from_secs(1);
 
 /// The answers, and what says that they may have changed.
 pub(super) struct CachedAnswers {
@@ -94,10 +91,9 @@ impl CachedAnswers {
     }
 
     fn invalidate(&self, subjects: &Subjects) {
-        let works = self.answers.invalidate(|account| subjects.include(account), Instant::now());
-        for (queue, work) in self.works.get().into_iter().flat_map(|queue| works.iter().map(move |work| (queue, work)))
-        {
-            queue.add_after(work.clone(), APPLIED_AFTER);
+        let works = self.answers.invalidate(|account, namespace| subjects.include(account, namespace), Instant::now());
+        if let Some(queue) = self.works.get() {
+            works.into_iter().for_each(|(work, wait)| queue.add_after(work, wait));
         }
     }
 

@@ -25,7 +25,8 @@ pub(super) struct Rbac {
 /// Some of the subjects of bindings. Whose kind is not one of these is no service account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Subjects {
-    /// With the namespace of their binding, which is theirs if they have none.
+    /// With the namespace of their RoleBinding: it grants rights there only, and is that of service accounts without one. `None`
+    /// for those of ClusterRoleBindings.
     all: Vec<(Subject, Option<String>)>,
 }
 
@@ -37,9 +38,12 @@ struct Binding {
 }
 
 impl Subjects {
-    /// Whether a service account is among them, by itself or as one of a group.
-    pub(super) fn include(&self, account: &ServiceAccount) -> bool {
-        self.all.iter().any(|(subject, namespace)| is(subject, namespace.as_deref(), account))
+    /// Whether a service account is among them, by itself or as one of a group, with rights to objects in this namespace; empty for
+    /// objects without a namespace.
+    pub(super) fn include(&self, account: &ServiceAccount, namespace: &str) -> bool {
+        let grants_here = |bound: Option<&str>| bound.is_none_or(|bound| bound == namespace);
+        let mut bound = self.all.iter().map(|(subject, bound)| (subject, bound.as_deref()));
+        bound.any(|(subject, bound)| grants_here(bound) && is(subject, bound, account))
     }
 
     fn of(subjects: Option<&Vec<Subject>>, namespace: Option<&String>) -> Self {
@@ -172,7 +176,7 @@ mod tests {
         let binding = json!({"metadata": {"namespace": "team"}, "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"},
             "subjects": [subject]});
         let account = ServiceAccount { namespace: "team".into(), name: "deployer".into() };
-        of_role_binding(&serde_json::from_value(binding).unwrap()).subjects.include(&account)
+        of_role_binding(&serde_json::from_value(binding).unwrap()).subjects.include(&account, "team")
     }
 
     #[test]
@@ -215,7 +219,19 @@ mod tests {
         assert_eq!(of(binding("1", "a"), binding("2", "a")), None);
         let both = of(binding("1", "a"), binding("1", "b")).unwrap();
         for name in ["a", "b"] {
-            assert!(both.include(&ServiceAccount { namespace: "team".into(), name: name.into() }));
+            assert!(both.include(&ServiceAccount { namespace: "team".into(), name: name.into() }, "team"));
         }
+    }
+
+    #[test]
+    fn a_role_binding_concerns_objects_in_its_namespace_and_a_cluster_role_binding_all() {
+        let binding = json!({"metadata": {"namespace": "team"}, "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"},
+            "subjects": [{"kind": "Group", "name": "system:authenticated"}]});
+        let here = of_role_binding(&serde_json::from_value(binding.clone()).unwrap()).subjects;
+        let everywhere = of_cluster_role_binding(&serde_json::from_value(binding).unwrap()).subjects;
+        let account = ServiceAccount { namespace: "other".into(), name: "deployer".into() };
+        let concerned =
+            |subjects: &Subjects| ["team", "shop", ""].map(|namespace| subjects.include(&account, namespace));
+        assert_eq!((concerned(&here), concerned(&everywhere)), ([true, false, false], [true; 3]));
     }
 }
