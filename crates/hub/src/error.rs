@@ -52,6 +52,17 @@ pub enum Error {
         #[source]
         source: ocm_runtime::Error,
     },
+    /// The API server does not let the hub use the executor of a replica set.
+    #[error(
+        "failed to write a work of {set}, whose template has an executor; the right to do so is granted, together with a check of the authors of sets, by: kubectl apply --server-side -f deploy/replica-set-executors.yaml"
+    )]
+    MayNotExecute {
+        /// The set.
+        set: String,
+        /// The API server's answer.
+        #[source]
+        source: ocm_runtime::Error,
+    },
     /// The API server does not let the hub read the certificate authorities of client certificates.
     #[error(
         "failed to verify an expired certificate; the right to do so is granted by: kubectl apply --server-side -f deploy/certificate-recovery.yaml"
@@ -90,7 +101,10 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 impl Classified for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Api(error) | Self::MayNotAccept { source: error, .. } | Self::MayNotVerify(error) => error.class(),
+            Self::Api(error)
+            | Self::MayNotAccept { source: error, .. }
+            | Self::MayNotExecute { source: error, .. }
+            | Self::MayNotVerify(error) => error.class(),
             Self::Shared(error) => error.class(),
             Self::Stale { .. } | Self::NotSynced { .. } => Class::Conflict,
             Self::Foreign { .. } | Self::NotOwned { .. } | Self::BeingDeleted { .. } | Self::UnreadableWork { .. } => {

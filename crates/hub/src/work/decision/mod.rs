@@ -47,7 +47,7 @@ pub(crate) struct Inputs {
     /// Whether there are placements or decisions that cannot be read and may choose more clusters.
     pub(crate) has_unreadable: bool,
     pub(crate) works: Arc<Works>,
-    pub(crate) failures: Failures,
+    pub(crate) failures: Arc<Failures>,
     pub(crate) before: Arc<Decision>,
 }
 

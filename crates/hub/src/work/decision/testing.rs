@@ -138,7 +138,7 @@ impl World {
             placements: placements.collect(),
             has_unreadable: self.has_unreadable,
             works: Arc::new(self.works.clone()),
-            failures: self.failures.clone(),
+            failures: Arc::new(self.failures.clone()),
             before: Arc::new(self.before.clone()),
             set: Arc::new(self.set.clone()),
         }

@@ -62,7 +62,7 @@ impl ReplicaController {
                 if is_refusal(&error) {
                     self.uncertain.end(replica);
                 }
-                Err(error.into())
+                Err(explained(error, observed))
             }
         }
     }
@@ -86,7 +86,7 @@ impl ReplicaController {
         let mut new = old.clone();
         new.metadata.labels = Some(observed.template.labels_for(&observed.replica.placement));
         new.spec = observed.template.spec.clone();
-        let written = write::patch(&api, &old, &new).await?;
+        let written = write::patch(&api, &old, &new).await.map_err(|error| explained(error, observed))?;
         self.take(written.unwrap_or(old), observed)
     }
 
@@ -124,6 +124,17 @@ impl ReplicaController {
         let key = ObjectKey::of(&work);
         self.works.record_write(ReplicaWork::from(work));
         self.works.get(&key).map(|_| ()).ok_or_else(|| stale(&key))
+    }
+}
+
+/// A refused write, with the next step if it was refused because of the executor. The policy answers 403, and webhooks 400.
+fn explained(error: ocm_runtime::Error, observed: &Observed) -> Error {
+    let is_refused = error.status().is_some_and(|status| {
+        matches!(status.code, 400 | 403) && status.message.contains("executor") && status.message.contains("user ")
+    });
+    match is_refused && observed.template.spec.executor.is_some() {
+        true => Error::MayNotExecute { set: observed.replica.set.to_string(), source: error },
+        false => error.into(),
     }
 }
 

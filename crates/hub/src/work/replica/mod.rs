@@ -15,7 +15,10 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
-use ocm_api::{cluster::v1::ManagedCluster, work::v1::ManifestWork};
+use ocm_api::{
+    cluster::v1::ManagedCluster,
+    work::{v1::ManifestWork, v1alpha1::ManifestWorkReplicaSet},
+};
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, informer::View, write};
 
 pub(crate) use self::plan::{Observed, Plan};
@@ -65,6 +68,7 @@ impl fmt::Display for Replica {
 pub(crate) struct ReplicaController {
     hub: HubContext,
     store: ReplicaSetStore,
+    sets: Cache<ManifestWorkReplicaSet>,
     works: Cache<ReplicaWork>,
     clusters: Cache<ManagedCluster>,
     /// The clusters that are being deleted.
@@ -77,6 +81,7 @@ impl ReplicaController {
         let clusters = caches::clusters(&hub.informers);
         Self {
             store: hub.replica_sets(),
+            sets: sources::sets(&hub.informers),
             works: sources::works(&hub.informers),
             leaving: clusters.view(|cluster| write::is_deleting(cluster).then_some(())),
             clusters,
@@ -114,6 +119,13 @@ impl Controller for ReplicaController {
             }
         });
         builder.watches(&self.works, touched);
+        let uncertain = self.uncertain.clone();
+        builder.watches(&self.sets, move |change| {
+            if let Change::Deleted(set) = change {
+                uncertain.forget(&ObjectKey::of(set.as_ref()));
+            }
+            None
+        });
         let store = self.store.clone();
         builder.watches(&self.clusters, move |change| match change {
             // Its works may have waited until a former cluster of that name is gone.
@@ -123,7 +135,12 @@ impl Controller for ReplicaController {
     }
 
     async fn observe(&self, key: &Replica) -> Result<Option<Observed>> {
-        let Some((state, template)) = self.store.desired(key) else { return Ok(None) };
+        let Some((state, template)) = self.store.desired(key) else {
+            if self.store.set(&key.set).is_none() {
+                self.uncertain.end(key);
+            }
+            return Ok(None);
+        };
         if self.uncertain.contains(key) {
             self.look_for(key).await?;
         }

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use ocm_runtime::ObjectKey;
 
-use super::{Observed, Plan, Replica, plan::plan, uncertain::is_refusal};
+use super::{
+    Observed, Plan, Replica,
+    plan::plan,
+    uncertain::{Uncertain, is_refusal},
+};
 use crate::{
     error::Error,
     testing::{now, refused},
@@ -121,4 +125,13 @@ fn only_an_answer_that_the_request_was_not_carried_out_is_certain() {
     };
     assert_eq!([400, 403, 404, 409, 422, 429].map(is_certain), [true; 6]);
     assert_eq!([408, 500, 503, 504].map(is_certain), [false; 4]);
+}
+
+#[test]
+fn creations_without_an_answer_are_forgotten_with_their_set() {
+    let replica = |set: &str| Replica::new(&ObjectKey::new("fleet", set), &("c1".into(), "p".into()));
+    let uncertain = Uncertain::default();
+    ["gone", "stays"].iter().for_each(|set| uncertain.begin(&replica(set)));
+    uncertain.forget(&ObjectKey::new("fleet", "gone"));
+    assert_eq!(["gone", "stays"].map(|set| uncertain.contains(&replica(set))), [false, true]);
 }

@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use ocm_runtime::ObjectKey;
+
 use super::Replica;
 
 /// The works that may exist without being in the cache: a request to create one got no answer, or a server failed while it
@@ -21,6 +23,11 @@ impl Uncertain {
     /// It is known whether it exists.
     pub(super) fn end(&self, replica: &Replica) {
         self.lock().remove(replica);
+    }
+
+    /// Forgets those of a set that no longer exists. Before another one of its name gets works, the API server is asked for all.
+    pub(super) fn forget(&self, set: &ObjectKey) {
+        self.lock().retain(|replica| replica.set != *set);
     }
 
     pub(super) fn contains(&self, replica: &Replica) -> bool {

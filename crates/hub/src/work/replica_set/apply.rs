@@ -62,11 +62,11 @@ impl ReplicaSetController {
     }
 
     async fn decide(&self, set: &ReplicaSet, decision: Decision) -> Result<Applied> {
-        if decision.has_pending() && !self.verified().contains(&set.uid) {
+        if decision.has_pending() && !self.verified.contains(set) {
             for work in self.listed(set).await? {
                 self.take_in(&work).await?;
             }
-            self.verified().insert(set.uid.clone());
+            self.verified.insert(set);
             return Ok(AGAIN);
         }
         let recheck_after = decision.recheck_after.and_then(|after| Duration::try_from(after).ok());

@@ -15,10 +15,10 @@ mod recent;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verified;
 
 use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -28,7 +28,7 @@ use ocm_api::work::v1alpha1::ManifestWorkReplicaSet;
 use ocm_runtime::{Cache, Change, Controller, ControllerBuilder, ObjectKey, Requeue, write};
 
 pub(crate) use self::{apply::Applied, plan::Plan};
-use self::{pace::StatusPace, recent::RecentDecisions};
+use self::{pace::StatusPace, recent::RecentDecisions, verified::VerifiedSets};
 use super::{
     decision::Inputs,
     facts::Work,
@@ -53,8 +53,7 @@ pub(crate) struct ReplicaSetController {
     works: Cache<ReplicaWork>,
     recent: RecentDecisions,
     pace: StatusPace,
-    /// The uids of the sets whose works are known to be complete in the cache.
-    verified: Mutex<HashSet<String>>,
+    verified: VerifiedSets,
 }
 
 /// A set, and what the decision on it depends on.
@@ -72,7 +71,7 @@ impl ReplicaSetController {
             works: sources::works(&hub.informers),
             recent: RecentDecisions::default(),
             pace: StatusPace::default(),
-            verified: Mutex::default(),
+            verified: VerifiedSets::default(),
             hub: hub.clone(),
         }
     }
@@ -81,14 +80,11 @@ impl ReplicaSetController {
         Api::namespaced(self.hub.client.clone(), namespace)
     }
 
-    fn verified(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn forget(&self, set: &ObjectKey) {
         self.store.forget(set);
         self.recent.forget(set);
         self.pace.forget(set);
+        self.verified.forget(set);
     }
 }
 
@@ -146,8 +142,12 @@ impl Controller for ReplicaSetController {
     }
 
     async fn apply(&self, observed: &Observed, plan: Plan) -> Result<Applied> {
+        // Nothing is kept of a set that ends.
+        let is_decided = matches!(plan, Plan::Decide(_));
         let applied = self.carry_out(&observed.inputs, plan).await;
-        self.recent.record(observed);
+        if is_decided {
+            self.recent.record(observed);
+        }
         applied
     }
 

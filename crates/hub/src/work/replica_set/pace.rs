@@ -36,6 +36,11 @@ impl StatusPace {
         None
     }
 
+    #[cfg(test)]
+    pub(super) fn knows(&self, set: &ObjectKey) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(set)
+    }
+
     pub(super) fn forget(&self, set: &ObjectKey) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(set);
     }

@@ -51,6 +51,11 @@ impl RecentDecisions {
         self.lock().insert(inputs.set.key.clone(), recent);
     }
 
+    #[cfg(test)]
+    pub(super) fn knows(&self, set: &ObjectKey) -> bool {
+        self.lock().contains_key(set)
+    }
+
     pub(super) fn forget(&self, set: &ObjectKey) {
         self.lock().remove(set);
     }

@@ -1,19 +1,24 @@
 //! What is done with a set, and what its status says.
 
+use std::time::Instant;
+
 use ocm_api::work::v1alpha1::ManifestWorkReplicaSet;
-use ocm_runtime::conditions;
+use ocm_runtime::{Context, Controller as _, Informers, conditions};
 use serde_json::{Value, from_value, json, to_value};
 
 use super::{
-    Plan,
+    Applied, Observed, Plan, ReplicaSetController,
     plan::plan,
     status::{Outcome, reported},
 };
 use crate::{
-    testing::now,
+    HubConfig,
+    context::HubContext,
+    testing::{client_answered_with, now},
     work::{
         decision::testing::{DONE, World, all, progressive, set, set_named},
         facts::ReplicaSet,
+        replica::Replica,
     },
 };
 
@@ -217,4 +222,39 @@ fn what_has_not_changed_is_not_written_again() {
     world.add("c1", "p", DONE);
     let first = status_after(&mut world, &json!({}));
     assert_eq!(status_after(&mut world, &first), first);
+}
+
+/// What the controller keeps of a set after it has been decided on and has ended by this plan.
+async fn is_kept_after(end: Option<Plan>) -> bool {
+    let context = Context::new();
+    let informers = Informers::new(client_answered_with(Vec::new()), context.clone());
+    let client = client_answered_with(vec![(200, json!({"metadata": {}, "items": []}))]);
+    let hub = HubContext::new(client, informers, context.clock(), HubConfig::default());
+    let controller = ReplicaSetController::new(&hub, hub.replica_sets());
+    let inputs = world(followed()).inputs();
+    let key = inputs.set.key.clone();
+    let observed = Observed { inputs, since: Instant::now() };
+    let decided = plan(&observed.inputs, now());
+    assert!(matches!(controller.apply(&observed, decided.clone()).await, Ok(Applied::Done(_))), "it is verified first");
+    let applied = controller.apply(&observed, decided).await.unwrap();
+    controller.report(&observed, applied, now()).await.unwrap();
+    let replica = Replica::new(&key, &("c1".into(), "p".into()));
+    controller.store.record_outcome(&replica, Some("no".into()));
+    assert!(controller.verified.contains(&observed.inputs.set) && !controller.store.failures(&key).is_empty());
+    if let Some(end) = end {
+        controller.apply(&observed, end).await.unwrap();
+    } else {
+        // The cache does not have it.
+        assert!(controller.observe(&key).await.unwrap().is_none());
+    }
+    controller.store.knows(&key)
+        || controller.recent.knows(&key)
+        || controller.pace.knows(&key)
+        || controller.verified.contains(&observed.inputs.set)
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_a_set_that_is_gone_or_left_to_others() {
+    assert!(!is_kept_after(None).await);
+    assert!(!is_kept_after(Some(Plan::Nothing)).await);
 }

@@ -16,6 +16,9 @@ use crate::work::{
     replica::Replica,
 };
 
+/// How much is kept of why a work could not be written, in bytes.
+const LONGEST_FAILURE: usize = 1024;
+
 /// By the key of the set.
 pub(super) type Sets = HashMap<ObjectKey, Entry>;
 
@@ -24,7 +27,7 @@ pub(super) type Sets = HashMap<ObjectKey, Entry>;
 pub(super) struct Entry {
     pub(super) works: Arc<Works>,
     pub(super) decision: Arc<Decision>,
-    pub(super) failures: Failures,
+    pub(super) failures: Arc<Failures>,
     /// The keys of labels that it once had, and does not have now.
     pub(super) former_labels: BTreeSet<String>,
 }
@@ -69,7 +72,9 @@ fn remove(sets: &mut Sets, set: &ObjectKey, before: &Work, now: Option<&(ObjectK
 
 pub(super) fn publish(sets: &mut Sets, set: &ObjectKey, decision: Decision) -> Vec<StoreEvent> {
     let entry = sets.entry(set.clone()).or_default();
-    entry.failures.retain(|desired, _| decision.desired.contains_key(desired));
+    if entry.failures.keys().any(|desired| !decision.desired.contains_key(desired)) {
+        Arc::make_mut(&mut entry.failures).retain(|desired, _| decision.desired.contains_key(desired));
+    }
     let before = replace(&mut entry.decision, Arc::new(decision));
     let events = changes(set, &before, &entry.decision);
     forget_if_empty(sets, set);
@@ -91,16 +96,25 @@ pub(super) fn everything(set: &ObjectKey, entry: &Entry) -> Vec<StoreEvent> {
 pub(super) fn record_outcome(sets: &mut Sets, replica: &Replica, failure: Option<String>) -> Option<StoreEvent> {
     let entry = sets.get_mut(&replica.set)?;
     let desired = (replica.cluster.clone(), replica.placement.clone());
-    let is_new = match failure {
-        Some(failure) if entry.decision.desired.contains_key(&desired) => {
-            entry.failures.get(&desired) != Some(&failure) && {
-                entry.failures.insert(desired, failure);
-                true
-            }
-        }
-        _ => entry.failures.remove(&desired).is_some(),
+    let failure = failure.map(bounded).filter(|_| entry.decision.desired.contains_key(&desired));
+    if entry.failures.get(&desired) == failure.as_ref() {
+        return None;
+    }
+    let failures = Arc::make_mut(&mut entry.failures);
+    match failure {
+        Some(failure) => failures.insert(desired, failure),
+        None => failures.remove(&desired),
     };
-    is_new.then(|| StoreEvent::Failure(replica.set.clone()))
+    Some(StoreEvent::Failure(replica.set.clone()))
+}
+
+/// The beginning of a text. One failure for each cluster is kept, and webhooks may answer anything.
+fn bounded(mut failure: String) -> String {
+    if failure.len() > LONGEST_FAILURE {
+        failure.truncate(failure.floor_char_boundary(LONGEST_FAILURE));
+        failure.push_str("...");
+    }
+    failure
 }
 
 pub(super) fn forget_if_empty(sets: &mut Sets, set: &ObjectKey) {
@@ -193,5 +207,17 @@ mod tests {
         world.choose("p", &[&["c1"]]);
         changed(&mut sets, world.decide());
         assert!(sets.values().all(|entry| entry.failures.is_empty()));
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_long_failure_is_kept() {
+        let mut world = World::new(set("a", &[("p", all())])).choosing("p", &["c1"]);
+        let mut sets = Sets::new();
+        changed(&mut sets, world.decide());
+        let long = "ü".repeat(LONGEST_FAILURE);
+        assert!(record_outcome(&mut sets, &replica("c1"), Some(long.clone())).is_some());
+        assert!(record_outcome(&mut sets, &replica("c1"), Some(long)).is_none(), "it is the same");
+        let kept = sets.values().flat_map(|entry| entry.failures.values()).map(String::len);
+        assert_eq!(kept.collect::<Vec<_>>(), [LONGEST_FAILURE + "...".len()]);
     }
 }

@@ -141,7 +141,8 @@ impl ReplicaSetStore {
         on_cluster.collect()
     }
 
-    pub(crate) fn failures(&self, set: &ObjectKey) -> Failures {
+    /// Shared with the store: the next change copies it only while this is kept.
+    pub(crate) fn failures(&self, set: &ObjectKey) -> Arc<Failures> {
         self.shared.state().get(set).map(|entry| entry.failures.clone()).unwrap_or_default()
     }
 
@@ -154,6 +155,12 @@ impl ReplicaSetStore {
         let events = publish(&mut self.shared.state(), set, decision);
         self.shared.notify(&events);
         !events.is_empty()
+    }
+
+    /// Whether anything is known of a set.
+    #[cfg(test)]
+    pub(crate) fn knows(&self, set: &ObjectKey) -> bool {
+        self.shared.state().contains_key(set)
     }
 
     /// Forgets what was decided on a set that no longer exists.
