@@ -6,14 +6,14 @@
 pub mod admission;
 pub mod configurations;
 pub mod conversion;
+mod limits;
 pub mod review;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use axum::{
     Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
+    extract::{Request, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::post,
@@ -26,16 +26,12 @@ use ocm_runtime::{
 use tokio::time::timeout;
 use tracing::warn;
 
+pub use self::limits::{LARGEST_ADMISSION, LARGEST_CONVERSION};
 use self::{
     admission::{Admission, Webhook},
+    limits::{Limits, PATIENCE, Received},
     review::{Answer, ReviewError},
 };
-
-/// How large a request may be: many times the largest object that etcd stores.
-pub const LARGEST_REQUEST: usize = 16 << 20;
-
-/// How long a request may take to arrive; API servers wait as long for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the webhook listens, and what it asks; ports may be 0 for a free one.
 #[derive(Clone, Debug)]
@@ -73,6 +69,7 @@ pub async fn serve(context: &Context, config: &WebhookConfig) -> Result<SocketAd
 struct Server {
     context: Context,
     admission: Admission,
+    limits: Limits,
 }
 
 fn router(context: Context, admission: Admission) -> Router {
@@ -80,23 +77,35 @@ fn router(context: Context, admission: Admission) -> Router {
     for webhook in admission.webhooks() {
         router = router.route(webhook.path(), post(move |server, request| admit(server, webhook, request)));
     }
-    router.layer(DefaultBodyLimit::max(LARGEST_REQUEST)).with_state(Server { context, admission })
+    router.with_state(Server { context, admission, limits: Limits::default() })
 }
 
 async fn convert(State(server): State<Server>, request: Request) -> Response {
-    let answer = read(request).await.and_then(|body| conversion::answer(&body).map_err(Refusal::of));
+    let answer = match server.limits.read(request, LARGEST_CONVERSION).await {
+        Ok(received) => conversion::answer(&received.body).map_err(Refusal::of),
+        Err(refusal) => Err(refusal),
+    };
     server.respond(CONVERT_PATH, answer)
 }
 
 async fn admit(State(server): State<Server>, webhook: Webhook, request: Request) -> Response {
-    let answer = match read(request).await {
-        Ok(body) => server.admission.answer(webhook, &body, server.context.clock().now()).await.map_err(Refusal::of),
+    let answer = match server.limits.read(request, LARGEST_ADMISSION).await {
+        Ok(received) => server.decide(webhook, &received).await,
         Err(refusal) => Err(refusal),
     };
     server.respond(webhook.path(), answer)
 }
 
 impl Server {
+    async fn decide(&self, webhook: Webhook, received: &Received) -> Result<Answer, Refusal> {
+        let answer = self.admission.answer(webhook, &received.body, self.context.clock().now());
+        let Ok(answer) = timeout(PATIENCE, answer).await else {
+            let cause = format!("the hub's API server did not say within {} s who may do what", PATIENCE.as_secs());
+            return Err(Refusal { code: StatusCode::GATEWAY_TIMEOUT, cause });
+        };
+        answer.map_err(Refusal::of)
+    }
+
     fn respond(&self, path: &'static str, answer: Result<Answer, Refusal>) -> Response {
         self.context.metrics().webhook_answered(path, result(&answer));
         match answer {
@@ -107,6 +116,7 @@ impl Server {
 }
 
 /// Why a request gets no review as its answer.
+#[derive(Debug)]
 struct Refusal {
     code: StatusCode,
     cause: String,
@@ -138,24 +148,4 @@ fn respond(path: &str, answer: Answer) -> Response {
         warn!(path, failure, "refused a change or a conversion");
     }
     ([(header::CONTENT_TYPE, "application/json")], answer.body).into_response()
-}
-
-async fn read(request: Request) -> Result<Bytes, Refusal> {
-    match timeout(PATIENCE, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(rejection)) => Err(Refusal { code: rejection.status(), cause: unreadable(&rejection) }),
-        Err(_) => {
-            let cause = format!("the request did not arrive within {} s", PATIENCE.as_secs());
-            Err(Refusal { code: StatusCode::REQUEST_TIMEOUT, cause })
-        }
-    }
-}
-
-fn unreadable(rejection: &BytesRejection) -> String {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            format!("the request is larger than {} MiB: ask for fewer objects at a time", LARGEST_REQUEST >> 20)
-        }
-        _ => rejection.body_text(),
-    }
 }
