@@ -11,8 +11,8 @@ use crate::{address, process};
 
 /// Print the configurations of the admission webhooks, ready for `kubectl apply --server-side -f -`
 ///
-/// With them the hub's API server asks `ocm webhook` about every change of a cluster, set binding or work. It must run before they
-/// are applied: while it does not answer, such changes are refused.
+/// With them the hub's API server asks `ocm webhook` about every change of a cluster, set binding or work, and with --replica-sets
+/// of a ManifestWorkReplicaSet. It must run before they are applied: while it does not answer, such changes are refused.
 #[derive(Debug, Args)]
 pub(crate) struct WebhooksArgs {
     /// Address of `ocm webhook` for the hub's API server, such as https://10.0.0.5:9443. Defaults to its service in the hub's
@@ -24,11 +24,17 @@ pub(crate) struct WebhooksArgs {
     /// server's machine trusts
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+
+    /// Have ManifestWorkReplicaSets checked, too. `ocm webhook` must run with --feature-gates=ManifestWorkReplicaSet=true: without
+    /// it, every change of them is refused
+    #[arg(long)]
+    replica_sets: bool,
 }
 
 pub(crate) fn run(args: &WebhooksArgs) -> anyhow::Result<()> {
     let authority = args.ca_file.as_deref().map(address::certificates).transpose()?;
-    let configurations = configurations::configurations(&Target { url: args.url.clone(), authority });
+    let configurations =
+        configurations::configurations(&Target { url: args.url.clone(), authority, replica_sets: args.replica_sets });
     let mutating = configurations.mutating.iter().map(document);
     let documents = mutating.chain(configurations.validating.iter().map(document));
     process::print(&documents.collect::<anyhow::Result<String>>()?)

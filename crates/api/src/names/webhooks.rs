@@ -16,6 +16,8 @@ pub const SET_BINDING_VALIDATORS: &str =
     "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io";
 /// Configuration of the webhook that checks ManifestWorks.
 pub const WORK_VALIDATORS: &str = "manifestworkvalidators.admission.work.open-cluster-management.io";
+/// Configuration of the webhook that checks ManifestWorkReplicaSets, and the policy in its place. OCM has neither.
+pub const REPLICA_SET_VALIDATORS: &str = "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io";
 
 /// Path of the webhook that completes ManagedClusters.
 pub const MUTATE_CLUSTER_PATH: &str = "/mutate-cluster-open-cluster-management-io-v1-managedcluster";

@@ -11,7 +11,7 @@ use ocm_api::{
         v1beta2::{ManagedClusterSetBinding, ManagedClusterSetBindingSpec},
     },
     labels,
-    work::v1::ManifestWork,
+    work::{v1::ManifestWork, v1alpha1::ManifestWorkReplicaSet},
 };
 use ocm_testing::{ControlPlane, Seen, client_for, eventually, unique};
 use serde_json::{Value, json};
@@ -324,5 +324,73 @@ async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force()
         assert_eq!(binding.context("no binding")?.data["spec"]["validationActions"], json!(["Deny"]), "{name}");
         assert_eq!(policy.data["spec"]["failurePolicy"], "Fail", "{name}");
     }
+    Ok(())
+}
+
+const REPLICA_SET_EXECUTORS: &str = include_str!("../../../../deploy/replica-set-executors.yaml");
+
+/// The hub, which may use every executor, creates the works.
+#[tokio::test]
+async fn the_author_of_a_replica_set_may_use_its_executor_in_all_namespaces() -> Result<()> {
+    let (hub, name) = (hub().await?, unique("set"));
+    hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], REPLICA_SET_EXECUTORS).await?;
+    let (works, sets) = ("work.open-cluster-management.io", "manifestworkreplicasets");
+    let spec = |executor: Option<&str>, placement: &str| {
+        let manifest =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "b" } });
+        let account = |name| json!({ "namespace": "team", "name": name });
+        let executor =
+            executor.map(|name| json!({ "subject": { "type": "ServiceAccount", "serviceAccount": account(name) } }));
+        let template = json!({ "workload": { "manifests": [manifest] }, "executor": executor });
+        json!({ "manifestWorkTemplate": template, "placementRefs": [{ "name": placement }] })
+    };
+    let set = |name: &str, spec: Value| -> Result<ManifestWorkReplicaSet> {
+        Ok(serde_json::from_value(json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec }))?)
+    };
+    let edit = rule(&["create", "patch", "get", "delete"], works, sets, None);
+    let status = rule(&["patch"], works, "manifestworkreplicasets/status", None);
+    let execute = rule(&["execute-as"], works, "manifestworks", Some("system:serviceaccount:team:deployer"));
+    let (editor, editors) = user_who_may(hub, &[edit.clone(), status]).await?;
+    // The right in one namespace is not enough, also not in that of the set.
+    let (role, user) = (format!("--clusterrole={}", user_who_may(hub, &[execute.clone()]).await?.0), &editor);
+    hub.kubectl(&["create", "rolebinding", &unique("here"), &role, &format!("--user={user}"), "-n", "default"]).await?;
+    let (_, authors) = user_who_may(hub, &[edit, execute]).await?;
+    let of = |client: Client| Api::<ManifestWorkReplicaSet>::namespaced(client, "default");
+    let (editors, authors) = (of(editors), of(authors));
+    let dry = PostParams { dry_run: true, ..<_>::default() };
+
+    let wanted = set(&name, spec(Some("deployer"), "p"))?;
+    let message = is_refused("the set is refused", || editors.create(&dry, &wanted)).await?;
+    assert_says(&message, &["403", &editor, "team/deployer", "in all namespaces", "execute-as", "ClusterRoleBinding"]);
+    eventually("the set is created", || async { authors.create(&<_>::default(), &wanted).await.map(Some) }).await?;
+    let plain = set(&unique("plain"), spec(None, "p"))?;
+    eventually("a set without one is created", || async { editors.create(&dry, &plain).await.map(Some) }).await?;
+
+    let dry = PatchParams { dry_run: true, ..<_>::default() };
+    for change in [spec(Some("deployer"), "all"), spec(Some("admin"), "p"), {
+        let mut other = spec(Some("deployer"), "p");
+        other["manifestWorkTemplate"]["workload"]["manifests"][0]["kind"] = json!("Secret");
+        other
+    }] {
+        let patch = Patch::Merge(json!({ "spec": change }));
+        is_refused("the edit is refused", || editors.patch(&name, &dry, &patch)).await?;
+    }
+    let patch = Patch::Merge(json!({ "spec": spec(Some("admin"), "p") }));
+    is_refused("another executor is refused", || authors.patch(&name, &dry, &patch)).await?;
+    let patch = Patch::Merge(json!({ "spec": spec(Some("deployer"), "all") }));
+    authors.patch(&name, &PatchParams::default(), &patch).await?;
+
+    let labelled = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" }, "finalizers": ["example.com/kept"] } }));
+    editors.patch(&name, &PatchParams::default(), &labelled).await?;
+    // What is sent with a status is not stored.
+    let status = Patch::Merge(json!({ "spec": spec(Some("admin"), "p"), "status": { "summary": { "total": 1 } } }));
+    editors.patch_status(&name, &PatchParams::default(), &status).await?;
+    let stored = serde_json::to_value(editors.get(&name).await?.spec)?;
+    let executor = stored.pointer("/manifestWorkTemplate/executor/subject/serviceAccount/name");
+    assert_eq!(executor, Some(&json!("deployer")));
+    editors.delete(&name, &DeleteParams::default()).await?;
+    let released = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    editors.patch(&name, &PatchParams::default(), &released).await?;
+    assert!(editors.get_opt(&name).await?.is_none());
     Ok(())
 }

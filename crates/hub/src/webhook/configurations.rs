@@ -13,8 +13,8 @@ use k8s_openapi::{
 use ocm_api::{
     cluster, namespaces,
     webhooks::{
-        CLUSTER_MUTATORS, CLUSTER_VALIDATORS, PORT, REGISTRATION_SERVICE, REVIEW_VERSIONS, SET_BINDING_VALIDATORS,
-        WORK_SERVICE, WORK_VALIDATORS,
+        CLUSTER_MUTATORS, CLUSTER_VALIDATORS, PORT, REGISTRATION_SERVICE, REPLICA_SET_VALIDATORS, REVIEW_VERSIONS,
+        SET_BINDING_VALIDATORS, WORK_SERVICE, WORK_VALIDATORS,
     },
     work,
 };
@@ -31,6 +31,9 @@ pub struct Target {
     pub url: Option<String>,
     /// The authority of their certificate, in PEM; none for those that the API server's machine trusts.
     pub authority: Option<Vec<u8>>,
+    /// Whether ManifestWorkReplicaSets are checked, too. Webhooks without that feature gate do not serve it, and all changes of
+    /// such sets would be refused.
+    pub replica_sets: bool,
 }
 
 /// The configurations of all webhooks for admission.
@@ -62,7 +65,6 @@ const MUTATING: [Installed; 1] = [Installed {
     resource: "managedclusters",
 }];
 
-/// As in OCM, ManifestWorkReplicaSets are not among them: their webhook is called only if an administrator has that done.
 const VALIDATING: [Installed; 3] = [
     Installed { webhook: Webhook::ValidateCluster, name: CLUSTER_VALIDATORS, ..MUTATING[0] },
     Installed {
@@ -83,13 +85,25 @@ const VALIDATING: [Installed; 3] = [
     },
 ];
 
+/// Only on request: OCM has no such configuration.
+const REPLICA_SETS: Installed = Installed {
+    webhook: Webhook::ValidateReplicaSet,
+    name: REPLICA_SET_VALIDATORS,
+    resource: "manifestworkreplicasets",
+    ..VALIDATING[2]
+};
+
 /// The configurations for webhooks that are reached at `target`.
 #[must_use]
 pub fn configurations(target: &Target) -> Configurations {
     Configurations {
         mutating: MUTATING.iter().map(|installed| mutating(target, installed)).collect(),
-        validating: VALIDATING.iter().map(|installed| validating(target, installed)).collect(),
+        validating: validated(target).map(|installed| validating(target, installed)).collect(),
     }
+}
+
+fn validated(target: &Target) -> impl Iterator<Item = &'static Installed> {
+    VALIDATING.iter().chain(target.replica_sets.then_some(&REPLICA_SETS))
 }
 
 fn mutating(target: &Target, installed: &Installed) -> MutatingWebhookConfiguration {

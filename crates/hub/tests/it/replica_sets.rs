@@ -7,13 +7,13 @@ use kube::{
     ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use ocm_testing::{AuditLog, Seen, eventually};
+use ocm_testing::{AuditLog, Seen, eventually, unique};
 use serde_json::{Value, json};
 
 use crate::{
     gated::gated_world,
     replica_set_world::{DONE, PLACEMENT, ReplicaSetWorld, SET, all, spec},
-    support::{ACCOUNT, NAMESPACE},
+    support::{ACCOUNT, NAMESPACE, deploy},
 };
 
 fn progressive(max_concurrency: usize) -> Value {
@@ -290,4 +290,33 @@ fn writes(audit: &AuditLog, since: u64, namespace: &str, clusters: &[String]) ->
         }
     }
     Ok(found)
+}
+
+/// The hub gets the right to all executors only together with the check of authors.
+#[tokio::test]
+async fn a_set_with_an_executor_gets_works_once_the_authors_of_sets_are_checked() -> Result<()> {
+    let world = ReplicaSetWorld::new().await?;
+    let (plane, clusters) = (gated_world().await?.plane, world.clusters(1).await?);
+    world.choose("p", &clusters).await?;
+    let account = json!({"namespace": "team", "name": "deployer"});
+    let mut spec = spec("1", &[("p", all())]);
+    spec["manifestWorkTemplate"]["executor"] =
+        json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});
+    world.create_from("s", json!({}), spec).await?;
+    eventually("the condition names the file", || async {
+        let said = world.wait_for_condition("s", "ManifestworkApplied", "False NotAsExpected").await?;
+        let is_said = said.contains("deploy/replica-set-executors.yaml") && said.contains("execute-as");
+        anyhow::Ok(if is_said { Seen::Settled(()) } else { Seen::NotYet(said) })
+    })
+    .await?;
+    plane.apply_yaml(&deploy("replica-set-executors.yaml")?).await?;
+    eventually("the work is created", || async {
+        // What was refused is retried after a minute, or if something changes.
+        world.edit("s", json!({"metadata": {"labels": {"at": unique("at")}}})).await?;
+        anyhow::Ok(world.works("s").await?.pop())
+    })
+    .await?;
+    let works = world.works("s").await?;
+    assert!(works.iter().all(|work| work.spec.executor.is_some()), "{works:?}");
+    Ok(())
 }

@@ -8,7 +8,7 @@ use ocm_api::{
     cluster::v1::ManagedCluster,
     crds::Side,
     labels, namespaces,
-    webhooks::{CLUSTER_VALIDATORS, WORK_VALIDATORS},
+    webhooks::{CLUSTER_VALIDATORS, REPLICA_SET_VALIDATORS, WORK_VALIDATORS},
 };
 use ocm_testing::{ControlPlane, Seen, eventually, unique, write_kubeconfig};
 use serde_json::{Value, json};
@@ -47,7 +47,9 @@ async fn webhook_of(plane: &ControlPlane) -> Result<Webhook> {
     let webhook = Webhook::start(&pair, Some(file)).await?;
     let authority = webhook.dir.path().join("authority.crt");
     std::fs::write(&authority, &pair.certificate)?;
-    plane.apply_yaml(&webhooks(&["--url", &webhook.url(), "--ca-file", &authority.to_string_lossy()])?).await?;
+    plane
+        .apply_yaml(&webhooks(&["--replica-sets", "--url", &webhook.url(), "--ca-file", &authority.to_string_lossy()])?)
+        .await?;
     Ok(webhook)
 }
 
@@ -153,7 +155,8 @@ fn rights() -> String {
     let rule = |group: &str, resource: &str, verbs: &[&str], names: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs, "resourceNames": names});
     let edit = rule(CLUSTERS, "managedclusters", &["get", "create", "patch"], &[]);
     let bindings = rule(CLUSTERS, "managedclustersetbindings", &["create"], &[]);
-    let works = rule(WORKS, "manifestworks", &["get", "create", "patch"], &[]);
+    let mut works = rule(WORKS, "manifestworks", &["get", "create", "patch"], &[]);
+    works["resources"] = json!(["manifestworks", "manifestworkreplicasets"]);
     let join = |sets: &[&str]| rule(CLUSTERS, "managedclustersets/join", &["create"], sets);
     let accept = rule("register.open-cluster-management.io", "managedclusters/accept", &["update"], &[]);
     let users = [
@@ -207,6 +210,7 @@ async fn an_api_server_asks_about_clusters_and_bindings_and_refuses_changes_whil
     sets_are_joined_and_bound_by_those_who_may(&stage).await?;
     an_invalid_cluster_name_is_refused(&stage).await?;
     works_are_checked_and_executors_used_by_those_who_may(&stage).await?;
+    authors_of_replica_sets_may_use_their_executors(&stage).await?;
     nothing_is_changed_without_an_answer(&mut stage).await
 }
 
@@ -303,6 +307,28 @@ async fn works_are_checked_and_executors_used_by_those_who_may(stage: &Stage) ->
     stage.plane.kubectl(&["patch", "manifestwork", &name, "--as", WORKER, "--type=merge", "-p", &label]).await?;
     stage.create(WORKER, &work(&unique("work"), &json!([config_map]), &json!(null))).await?;
     stage.plane.kubectl(&["delete", "manifestwork", &name]).await?;
+    Ok(())
+}
+
+async fn authors_of_replica_sets_may_use_their_executors(stage: &Stage) -> Result<()> {
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}});
+    let account = json!({"namespace": "team", "name": "deployer"});
+    let set = |executor: Option<Value>| {
+        let mut template = json!({"workload": {"manifests": [config_map]}});
+        if let Some(executor) = executor {
+            template["executor"] = executor;
+        }
+        json!({"apiVersion": format!("{WORKS}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+            "metadata": {"name": unique("set"), "namespace": "default"},
+            "spec": {"manifestWorkTemplate": template, "placementRefs": [{"name": "p"}]}})
+    };
+    let with_executor = set(Some(json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}})));
+    assert_refused(
+        stage.create(WORKER, &with_executor).await,
+        &[REPLICA_SET_VALIDATORS, "user worker may not apply a work in all namespaces as executor team/deployer"],
+    );
+    stage.create(EXECUTOR, &with_executor).await?;
+    stage.create(WORKER, &set(None)).await?;
     Ok(())
 }
 

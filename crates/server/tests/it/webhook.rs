@@ -66,6 +66,7 @@ impl Webhook {
         let process = Process::build("webhook", crate::program::ocm(), self.dir.path().join("log"))
             .args(["webhook", "--port", &port, "--health-probe-port", &health, "--metrics-port", &metrics, "--certdir"])
             .arg(self.dir.path())
+            .arg("--feature-gates=ManifestWorkReplicaSet=true")
             .args(self.kubeconfig.iter().flat_map(|file| [OsStr::new("--kubeconfig"), file.as_os_str()]))
             .without_env("RUST_LOG")
             .start()?;

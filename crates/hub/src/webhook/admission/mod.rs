@@ -123,7 +123,7 @@ impl Admission {
             Webhook::ValidateCluster => self.validate_cluster(&request).await,
             Webhook::ValidateSetBinding => self.validate_set_binding(&request).await,
             Webhook::ValidateWork => self.validate_work(&request).await,
-            Webhook::ValidateReplicaSet => self.validate_replica_set(&request),
+            Webhook::ValidateReplicaSet => self.validate_replica_set(&request).await,
         };
         review::write(&request, verdict)
     }
@@ -160,12 +160,14 @@ impl Admission {
         self.check_rights(request, right).await.map_err(Refusal::into_bad_request)
     }
 
-    fn validate_replica_set(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
+    async fn validate_replica_set(&self, request: &AdmissionRequest<DynamicObject>) -> Verdict {
         let change = Change::of(request)?;
-        if !work::only_ends(&change) {
-            manifests::check(&change.new.data, work::MANIFESTS_OF_TEMPLATE, self.manifest_limit)?;
+        if work::only_ends(&change) {
+            return Ok(json_patch::Patch::default());
         }
-        Ok(json_patch::Patch::default())
+        manifests::check(&change.new.data, work::MANIFESTS_OF_TEMPLATE, self.manifest_limit)?;
+        let right = work::right_of_set(&change, self.gates.enabled(NIL_EXECUTOR_VALIDATING))?;
+        self.check_rights(request, right).await.map_err(Refusal::into_bad_request)
     }
 
     async fn check_rights(

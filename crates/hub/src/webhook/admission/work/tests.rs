@@ -151,20 +151,66 @@ async fn the_limit_of_the_size_is_that_of_the_command_line() {
     assert!(message.contains("and the limit is 50") && message.contains("--manifestLimit"), "{message}");
 }
 
+const SETS: &str = "ManifestWorkReplicaSet";
+
+async fn set_refused(gates: &[&str], answers: &[bool], old: Option<&Value>, new: &Value) -> Option<String> {
+    refused(&admission(gates, answers), Webhook::ValidateReplicaSet, old, new).await
+}
+
 #[tokio::test]
-async fn a_replica_set_is_checked_as_its_works_are_but_for_the_executor() {
-    let gate = ["ManifestWorkReplicaSet"];
-    let admission = admission(&gate, &[]);
+async fn the_manifests_of_a_replica_set_are_checked_as_those_of_works_are() {
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    assert_eq!(refused(&admission, Webhook::ValidateReplicaSet, None, &replica_set(&json!([config_map]))).await, None);
+    assert_eq!(set_refused(&[SETS], &[true], None, &replica_set(&json!([config_map]))).await, None);
     for (manifests, fault) in [
         (json!([]), " is empty"),
         (json!([{"apiVersion": "v1", "kind": "ConfigMap"}]), "[0].metadata.name is missing"),
         (json!([config_map, config_map]), "[1] is the same object as [0]"),
     ] {
-        let message = refused(&admission, Webhook::ValidateReplicaSet, None, &replica_set(&manifests)).await.unwrap();
+        let message = set_refused(&[SETS], &[], None, &replica_set(&manifests)).await.unwrap();
         assert!(message.starts_with(&format!("spec.manifestWorkTemplate.workload.manifests{fault}")), "{message}");
     }
+}
+
+/// The hub creates the works, and may use every executor.
+#[tokio::test]
+async fn the_author_of_a_replica_set_needs_the_right_to_its_executor_in_all_namespaces() {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let new = replica_set(&json!([manifest]));
+    let other = with(&new, &json!({"spec": {"manifestWorkTemplate": {"executor": executor("other")}}}));
+    let plain = with(&new, &json!({"spec": {"manifestWorkTemplate": {"executor": null}}}));
+    let elsewhere = with(&new, &json!({"spec": {"placementRefs": [{"name": "all"}]}}));
+    for old in [None, Some(&plain), Some(&other), Some(&elsewhere)] {
+        assert_eq!(set_refused(&[SETS], &[true], old, &new).await, None);
+        let message = set_refused(&[SETS], &[false], old, &new).await.unwrap();
+        for part in [
+            "user jane may not apply a work in all namespaces as executor team/deployer (spec.manifestWorkTemplate.executor)",
+            "execute-as",
+            "for the name system:serviceaccount:team:deployer in all namespaces (by a ClusterRoleBinding)",
+        ] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+    assert!(set_refused(&[SETS], &[], None, &new).await.unwrap().contains("cannot find out"), "no answer is no right");
+    let labelled = with(&new, &json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["c"]}}));
+    assert_eq!(set_refused(&[SETS], &[], Some(&new), &labelled).await, None, "it names the executor already");
+    assert_eq!(set_refused(&[SETS], &[], Some(&new), &plain).await, None);
+    let user = json!({"spec": {"manifestWorkTemplate": {"executor": {"subject": {"type": "User"}}}}});
+    let message = set_refused(&[SETS], &[], None, &with(&new, &user)).await.unwrap();
+    assert!(message.starts_with("spec.manifestWorkTemplate.executor.subject.type is User"), "{message}");
+    let ending = with(&other, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    assert_eq!(set_refused(&[SETS], &[], Some(&ending), &ending).await, None, "its deletion is not held up");
+}
+
+#[tokio::test]
+async fn a_replica_set_without_an_executor_takes_the_right_to_the_default_one_if_the_gate_is_on() {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let new = with(&replica_set(&json!([manifest])), &json!({"spec": {"manifestWorkTemplate": {"executor": null}}}));
+    assert_eq!(set_refused(&[SETS], &[], None, &new).await, None);
+    let gates = [SETS, "NilExecutorValidating"];
+    assert_eq!(set_refused(&gates, &[true], None, &new).await, None);
+    let message = set_refused(&gates, &[false], None, &new).await.unwrap();
+    assert!(message.contains("for the name system:serviceaccount::klusterlet-work-sa in all namespaces"), "{message}");
+    assert_eq!(set_refused(&gates, &[], Some(&new), &new).await, None);
 }
 
 #[tokio::test]
