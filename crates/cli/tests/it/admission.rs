@@ -352,7 +352,8 @@ async fn the_author_of_a_replica_set_may_use_its_executor_in_all_namespaces() ->
     let execute = rule(&["execute-as"], works, "manifestworks", Some("system:serviceaccount:team:deployer"));
     let (editor, editors) = user_who_may(hub, &[edit.clone(), status]).await?;
     // The right in one namespace is not enough, also not in that of the set.
-    let (role, user) = (format!("--clusterrole={}", user_who_may(hub, &[execute.clone()]).await?.0), &editor);
+    let (role, user) =
+        (format!("--clusterrole={}", user_who_may(hub, std::slice::from_ref(&execute)).await?.0), &editor);
     hub.kubectl(&["create", "rolebinding", &unique("here"), &role, &format!("--user={user}"), "-n", "default"]).await?;
     let (_, authors) = user_who_may(hub, &[edit, execute]).await?;
     let of = |client: Client| Api::<ManifestWorkReplicaSet>::namespaced(client, "default");
