@@ -57,20 +57,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::testing::{documents, scalars};
 
     fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            any::<bool>().prop_map(Value::from),
-            (-3i64..3).prop_map(Value::from),
-            "[a-c]{0,2}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 24, 4, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-                prop::collection::btree_map("[a-d]", inner, 0..4)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
+        documents(scalars(), "[a-d]")
     }
 
     proptest! {

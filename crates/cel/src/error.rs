@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ocm_apimachinery::budget::Exceeded;
+
 /// A place in an expression, counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "what the names say")]
@@ -28,10 +30,7 @@ pub enum Problem {
     /// It has no value for this input.
     Failed(String),
     /// It costs more than allowed.
-    TooExpensive {
-        /// The units that it may cost.
-        allowed: u64,
-    },
+    TooExpensive(Exceeded),
 }
 
 impl Problem {
@@ -44,12 +43,14 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(text) | Self::Failed(text) => f.write_str(text),
-            Self::TooExpensive { allowed } => write!(
-                f,
-                "evaluating the expression costs more than the {allowed} units that are left for it: make it simpler, or \
-                 let it read less of the object"
-            ),
+            Self::TooExpensive(exceeded) => exceeded.fmt(f),
         }
+    }
+}
+
+impl From<Exceeded> for Problem {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::TooExpensive(exceeded)
     }
 }
 

@@ -27,11 +27,11 @@ impl Evaluation {
             Kind::Variable(place) => Ok(self.variables.get(*place).cloned().unwrap_or(Value::Null)),
             Kind::Select(selection) => {
                 let operand = self.value(&selection.operand)?;
-                self.at(expr, |_| operators::select(&operand, &selection.field, selection.mode))
+                self.at(expr, |meter| operators::select(meter, &operand, &selection.field, selection.mode))
             }
             Kind::Index(indexing) => {
                 let (operand, index) = (self.value(&indexing.operand)?, self.value(&indexing.index)?);
-                self.at(expr, |_| operators::index(&operand, &index, indexing.is_optional))
+                self.at(expr, |meter| operators::index(meter, &operand, &index, indexing.is_optional))
             }
             Kind::Not(operand) => self.bool(operand, "!").map(|value| Value::Bool(!value)),
             Kind::Negate(operand) => {
@@ -118,6 +118,7 @@ impl Evaluation {
             let Some(name) = self.value(key)?.as_key() else {
                 return Err(Problem::from("the key of a map is a string, a bool or a whole number").at(key.position));
             };
+            self.at(key, |meter| meter.charge_key(&name))?;
             if let Some(value) = self.element(element)?
                 && map.insert(name, value).is_some()
             {

@@ -36,8 +36,9 @@ mod operators;
 mod parser;
 mod value;
 
-pub use budget::{Budget, Meter};
+pub use budget::Meter;
 pub use error::{Error, Position, Problem};
+pub use ocm_apimachinery::budget::Budget;
 pub use value::{Key, Value};
 
 use self::{
@@ -96,9 +97,9 @@ impl Program {
     pub fn evaluate(&self, variables: impl IntoIterator<Item = Value>, budget: &mut Budget) -> Result<Value, Error> {
         let mut variables: Vec<_> = variables.into_iter().collect();
         variables.resize(self.variables, Value::Null);
-        let mut evaluation = Evaluation { meter: budget.meter(), variables };
+        let mut evaluation = Evaluation { meter: Meter::of(budget), variables };
         let value = evaluation.value(&self.expr);
-        budget.spend(&evaluation.meter);
+        budget.spend(evaluation.meter.units());
         value
     }
 }

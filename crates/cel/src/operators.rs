@@ -1,8 +1,8 @@
 //! Operators with one or two operands.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use crate::{Value, ast::Mode, budget::Meter, error::Problem};
+use crate::{Key, Value, ast::Mode, budget::Meter, error::Problem, value::Map};
 
 /// An operator with two operands. The logical ones are not among them, since they need not read both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,7 @@ impl Operator {
     }
 
     fn order(self, meter: &mut Meter, left: &Value, right: &Value, fits: fn(Ordering) -> bool) -> Result {
-        if let (Value::String(a), Value::String(b)) = (left, right) {
-            meter.charge_bytes(a.len().min(b.len()))?;
-        }
-        match left.compare(right) {
+        match compare(meter, left, right)? {
             Some(order) => Ok(Value::Bool(fits(order))),
             // No number is less or greater than NaN.
             None if matches!((left, right), (Value::Double(_), _) | (_, Value::Double(_)))
@@ -133,6 +130,16 @@ impl Operator {
     }
 }
 
+/// How two values compare, which is paid for.
+pub(crate) fn compare(meter: &mut Meter, left: &Value, right: &Value) -> Result<Option<Ordering>> {
+    match (left, right) {
+        (Value::String(a), Value::String(b)) => meter.charge_bytes(a.len().min(b.len()))?,
+        (Value::Bytes(a), Value::Bytes(b)) => meter.charge_bytes(a.len().min(b.len()))?,
+        _ => {}
+    }
+    Ok(left.compare(right))
+}
+
 fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
@@ -170,17 +177,9 @@ pub(crate) fn equal(meter: &mut Meter, left: &Value, right: &Value) -> Result<bo
     meter.charge(1)?;
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
-        (Value::String(a), Value::String(b)) => {
-            meter.charge_bytes(a.len().min(b.len()))?;
-            a == b
-        }
-        (Value::Bytes(a), Value::Bytes(b)) => {
-            meter.charge_bytes(a.len().min(b.len()))?;
-            a == b
-        }
         (Value::List(a), Value::List(b)) => a.len() == b.len() && all(meter, a.iter().zip(b.iter()))?,
         (Value::Map(a), Value::Map(b)) => {
-            a.len() == b.len() && a.keys().eq(b.keys()) && all(meter, a.values().zip(b.values()))?
+            a.len() == b.len() && same_keys(meter, a, b)? && all(meter, a.values().zip(b.values()))?
         }
         (Value::Optional(a), Value::Optional(b)) => match (a, b) {
             (Some(a), Some(b)) => equal(meter, a, b)?,
@@ -190,10 +189,20 @@ pub(crate) fn equal(meter: &mut Meter, left: &Value, right: &Value) -> Result<bo
         (Value::Quantity(a), Value::Quantity(b)) => a == b,
         (Value::Ip(a), Value::Ip(b)) => a == b,
         (Value::Cidr(a), Value::Cidr(b)) => a == b,
-        (Value::Url(a), Value::Url(b)) => a == b,
+        (Value::Url(a), Value::Url(b)) => {
+            meter.charge_bytes(a.len().min(b.len()))?;
+            a == b
+        }
         (Value::Semver(a), Value::Semver(b)) => a.cmp(b).is_eq(),
         (Value::Format(a), Value::Format(b)) => a == b,
-        _ => left.compare(right).is_some_and(Ordering::is_eq),
+        _ => compare(meter, left, right)?.is_some_and(Ordering::is_eq),
+    })
+}
+
+fn same_keys(meter: &mut Meter, a: &Map, b: &Map) -> Result<bool> {
+    a.keys().zip(b.keys()).try_fold(true, |so_far, (a, b)| {
+        meter.charge_key(a)?;
+        Ok(so_far && a == b)
     })
 }
 
@@ -212,7 +221,7 @@ pub(crate) fn contains(meter: &mut Meter, container: &Value, value: &Value) -> R
             }
             Ok(false)
         }
-        Value::Map(map) => Ok(value.as_key().is_some_and(|key| map.contains_key(&key))),
+        Value::Map(map) => Ok(find(meter, map, value.as_key())?.is_some()),
         _ => Err(format!("in is not defined for {}, but for lists and maps", container.type_name()).into()),
     }
 }
@@ -225,34 +234,47 @@ pub(crate) fn negate(value: &Value) -> Result {
     }
 }
 
+/// The value of a map at a key.
+fn find<'a>(meter: &mut Meter, map: &'a Map, key: Option<Key>) -> Result<Option<&'a Value>> {
+    let Some(key) = key else { return Ok(None) };
+    meter.charge_key(&key)?;
+    Ok(map.get(&key))
+}
+
 /// The field of a value. Of an optional it is optional.
-pub(crate) fn select(value: &Value, field: &str, mode: Mode) -> Result {
-    match (value, mode) {
-        (Value::Optional(None), Mode::Test) => Ok(Value::Bool(false)),
-        (Value::Optional(Some(inner)), Mode::Test) => select(inner, field, mode),
-        (Value::Optional(None), _) => Ok(Value::Optional(None)),
-        (Value::Optional(Some(inner)), _) => select(inner, field, Mode::Optional),
-        (Value::Map(_), Mode::Test) => Ok(Value::Bool(value.get(field).is_some())),
-        (Value::Map(_), Mode::Optional) => Ok(Value::Optional(value.get(field).cloned().map(Into::into))),
-        (Value::Map(_), Mode::Value) => {
-            value.get(field).cloned().ok_or_else(|| format!("there is no field {field}").into())
+pub(crate) fn select(meter: &mut Meter, value: &Value, field: &Arc<str>, mode: Mode) -> Result {
+    let map = match (value, mode) {
+        (Value::Optional(None), Mode::Test) => return Ok(Value::Bool(false)),
+        (Value::Optional(Some(inner)), Mode::Test) => return select(meter, inner, field, mode),
+        (Value::Optional(None), _) => return Ok(Value::Optional(None)),
+        (Value::Optional(Some(inner)), _) => return select(meter, inner, field, Mode::Optional),
+        (Value::Map(map), _) => map,
+        _ => {
+            // The message names the field.
+            meter.charge_bytes(field.len())?;
+            return Err(format!("there is no field {field} in {}", article(value)).into());
         }
-        _ => Err(format!("there is no field {field} in {}", article(value)).into()),
+    };
+    let found = find(meter, map, Some(Key::String(field.clone())))?;
+    match mode {
+        Mode::Test => Ok(Value::Bool(found.is_some())),
+        Mode::Optional => Ok(Value::Optional(found.cloned().map(Into::into))),
+        Mode::Value => found.cloned().ok_or_else(|| format!("there is no field {field}").into()),
     }
 }
 
 /// The element of a list at an index, or the value of a map at a key. Of an optional it is optional.
-pub(crate) fn index(value: &Value, index: &Value, is_optional: bool) -> Result {
+pub(crate) fn index(meter: &mut Meter, value: &Value, index: &Value, is_optional: bool) -> Result {
     let found = match value {
         Value::Optional(None) => return Ok(Value::Optional(None)),
-        Value::Optional(Some(inner)) => return self::index(inner, index, true),
+        Value::Optional(Some(inner)) => return self::index(meter, inner, index, true),
         Value::List(items) => {
-            let Some(crate::Key::Number(place)) = index.as_key() else {
+            let Some(Key::Number(place)) = index.as_key() else {
                 return Err(format!("a list has no index of type {}", index.type_name()).into());
             };
             usize::try_from(place).ok().and_then(|place| items.get(place))
         }
-        Value::Map(map) => index.as_key().and_then(|key| map.get(&key)),
+        Value::Map(map) => find(meter, map, index.as_key())?,
         _ => return Err(format!("{} has no elements", article(value)).into()),
     };
     match (found, is_optional) {

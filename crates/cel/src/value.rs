@@ -18,7 +18,7 @@ pub enum Value {
     String(Arc<str>),
     Bytes(Arc<[u8]>),
     List(Arc<[Self]>),
-    Map(Arc<BTreeMap<Key, Self>>),
+    Map(Arc<Map>),
     Optional(Option<Arc<Self>>),
     Duration(SignedDuration),
     Timestamp(Timestamp),
@@ -32,6 +32,9 @@ pub enum Value {
     Semver(Arc<Semver>),
     Format(Format),
 }
+
+/// The entries of a map, by their keys.
+pub(crate) type Map = BTreeMap<Key, Value>;
 
 /// The key of an entry of a map. Whole numbers are one type here, so that `1` and `1u` are the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

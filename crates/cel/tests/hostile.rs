@@ -223,3 +223,56 @@ fn a_long_regular_expression_is_refused_before_it_is_parsed() {
     let failed = program.evaluate([Value::Null], &mut Budget::new(10_000_000, 1_000_000)).unwrap_err().to_string();
     assert!(failed.contains("longer than 1024 bytes"), "{failed}");
 }
+
+/// What an expression costs, whether it has a value or not.
+fn cost(source: &str, object: &serde_json::Value) -> u64 {
+    let program = Environment::new(["object"]).compile(source).expect(source);
+    let mut budget = Budget::new(10 * LIMIT, 10 * LIMIT);
+    let _ = program.evaluate([Value::from(object)], &mut budget);
+    10 * LIMIT - budget.left()
+}
+
+#[test]
+fn what_is_compared_or_looked_up_is_paid_for() {
+    let long = "k".repeat(1 << 20);
+    let numbers: serde_json::Map<_, _> = (0..10_000).map(|n| (format!("key-{n:06}"), json!(n))).collect();
+    let object =
+        json!({"a": {long.as_str(): 1}, "b": {long.as_str(): 1}, "text": long, "keys": {"x": numbers, "y": numbers}});
+    let megabyte = 1 << 20;
+    for (source, bytes) in [
+        ("object.a == object.b", megabyte),
+        ("[object.a] == [object.b]", megabyte),
+        ("object.a in [object.b]", megabyte),
+        ("object.text == object.text", megabyte),
+        ("object.text < object.text", megabyte),
+        ("bytes(object.text) < bytes(object.text)", 3 * megabyte),
+        ("[object.text, object.text].max()", megabyte),
+        ("object.a[object.text]", megabyte),
+        ("object.a[?object.text]", megabyte),
+        ("object.text in object.a", megabyte),
+        ("{object.text: 1}", megabyte),
+        ("int(object.text)", megabyte),
+        ("uint(object.text)", megabyte),
+        ("object.keys.x == object.keys.y", 10_000 * 20),
+        ("object.keys.x != object.keys.y", 10_000 * 20),
+    ] {
+        let units = cost(source, &object);
+        assert!(units >= bytes / 10, "{source} costs {units}");
+    }
+    let field = format!("object.{}", "f".repeat(90_000));
+    assert!(cost(&format!("has({field})"), &json!({})) >= 9_000);
+    assert!(cost(&field.replace("object", "object.text"), &json!({"text": "a"})) >= 9_000);
+}
+
+#[test]
+fn maps_that_are_compared_again_and_again_are_stopped() {
+    let long = "k".repeat(1 << 20);
+    let object = json!({"a": {long.as_str(): 1}, "b": {long.as_str(): 1}, "list": vec![0; 100]});
+    is_too_expensive("object.list.all(x, object.list.all(y, object.a == object.b))", &object);
+    is_too_expensive("object.list.all(x, object.list.all(y, object.a != {} && object == object))", &object);
+    is_too_expensive(
+        "object.list.exists(x, object.a in object.list + [object.b, object.b, object.b] && false)",
+        &object,
+    );
+    is_too_expensive(&format!("object.list.map(x, object.list.all(y, !has(object.{})))", "f".repeat(90_000)), &object);
+}

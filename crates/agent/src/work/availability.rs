@@ -60,7 +60,8 @@ impl Availability {
             true => self.shared.resources.observe(&meta, &options).await,
             false => ObjectState::Unmapped,
         };
-        let outcome = Outcome::new(meta, ApplyResult::NotTried, object, &options, self.shared.settings.feedback);
+        let (pool, settings) = (self.shared.resources.pool(), self.shared.settings.feedback);
+        let outcome = Outcome::evaluated(pool, meta, ApplyResult::NotTried, object, &options, settings).await;
         if is_unread { outcome.without_evaluation() } else { outcome }
     }
 

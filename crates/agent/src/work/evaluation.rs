@@ -1,6 +1,10 @@
 //! What the rules of a work yield for one of its objects: feedback values, and conditions. Pure.
 //!
 //! [`Evaluation::of`] is all that the pass and the poll know of rules, and [`Evaluation::store`] all that the status does.
+//! Rules come from the hub, and may be hostile: all of them together have one [`Budget`] for an object, and they are
+//! evaluated in threads of their own ([`EvaluationPool`]).
+
+mod pool;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -11,14 +15,19 @@ use ocm_api::{
     conditions::manifest,
     work::v1::{FeedbackValue, ManifestCondition, ManifestResourceMeta},
 };
+use ocm_apimachinery::{budget::Budget, jsonpath};
 use ocm_runtime::conditions::set;
 use serde_json::Value;
 
+pub(super) use self::pool::EvaluationPool;
 use super::{
     conditions::{self, RuleCondition},
     feedback::{self, Feedback, FeedbackSettings},
     options::ManifestOptions,
 };
+
+/// What all rules for an object may cost: JSONPaths, and condition rules with their messages.
+const BUDGET: u64 = 20_000_000;
 
 /// What the rules of a work yield for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +47,9 @@ impl Evaluation {
         let gvk = GroupVersionKind::gvk(&meta.group, &meta.version, &meta.kind);
         // An object that came as JSON can be written as such.
         let json = if options.has_rules() { serde_json::to_value(object).unwrap_or_default() } else { Value::Null };
-        let feedback = feedback::read(&json, &gvk, &options.feedback_rules, options.feedback_at, settings);
-        let conditions = conditions::evaluate(&options.condition_rules, &json, &gvk);
+        let mut budget = Budget::new(BUDGET, jsonpath::PER_PATH);
+        let feedback = feedback::read(&json, &gvk, &options.feedback_rules, options.feedback_at, settings, &mut budget);
+        let conditions = conditions::evaluate(&options.condition_rules, &json, &gvk, &mut budget);
         Self { feedback, conditions }
     }
 
@@ -80,4 +90,46 @@ pub(super) fn summary(entry: &ManifestCondition) -> u64 {
 
 fn hash_value(FeedbackValue { name, field_value: value }: &FeedbackValue, hasher: &mut DefaultHasher) {
     (name, value.type_.to_string(), value.integer, &value.string, value.boolean, &value.json_raw).hash(hasher);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn evaluate(options: &ManifestOptions, data: Value) -> Evaluation {
+        let meta = ManifestResourceMeta { version: "v1".into(), kind: "ConfigMap".into(), ..Default::default() };
+        let object = DynamicObject { types: None, metadata: Default::default(), data };
+        Evaluation::of(&object, &meta, options, FeedbackSettings::default())
+    }
+
+    fn options(paths: usize, rules: usize) -> ManifestOptions {
+        let path = |n: usize| json!({"name": format!("n{n}"), "path": ".list[?(@==1)]"});
+        let feedback = json!([{"type": "JSONPaths", "jsonPaths": (0..paths).map(path).collect::<Vec<_>>()}]);
+        let rule = |n: usize| {
+            json!({"condition": format!("C{n}"), "type": "CEL", "celExpressions": ["true"],
+                "messageExpression": "object.list.all(x, x == 0) ? 'a' : 'b'"})
+        };
+        ManifestOptions {
+            feedback_rules: serde_json::from_value(feedback).unwrap(),
+            condition_rules: serde_json::from_value((0..rules).map(rule).collect()).unwrap(),
+            ..ManifestOptions::default()
+        }
+    }
+
+    #[test]
+    fn the_rules_of_an_object_share_what_they_may_cost_and_say_so() {
+        let object = json!({"list": vec![0; 100_000]});
+        let found = evaluate(&options(100, 1), object.clone());
+        let message = &found.feedback.condition.message;
+        assert!(message.contains("left of the 20000000 for all expressions about an object: use fewer"), "{message}");
+        let message = &found.conditions[0].message;
+        assert!(message.contains("0 units that are left of the 20000000"), "{message}");
+        let found = evaluate(&options(1, 40), object);
+        assert_eq!(found.feedback.condition.status, "True");
+        assert_eq!(found.conditions[0].message, "a");
+        let message = &found.conditions[39].message;
+        assert!(message.contains("left of the 10000000 for all expressions"), "{message}");
+    }
 }

@@ -15,7 +15,11 @@ use ocm_runtime::{
 use serde_json::Value;
 
 use super::{
-    evaluation::Evaluation, feedback::FeedbackSettings, identifier, options::ManifestOptions, resources::explain,
+    evaluation::{Evaluation, EvaluationPool},
+    feedback::FeedbackSettings,
+    identifier,
+    options::ManifestOptions,
+    resources::explain,
     retry::Retry,
 };
 
@@ -97,6 +101,22 @@ impl Outcome {
             _ => None,
         };
         Self { meta, applied, object, evaluation }
+    }
+
+    /// The same, evaluated in a thread of its own if there are rules.
+    pub(super) async fn evaluated(
+        pool: &EvaluationPool,
+        meta: ManifestResourceMeta,
+        applied: ApplyResult,
+        object: ObjectState,
+        options: &ManifestOptions,
+        settings: FeedbackSettings,
+    ) -> Self {
+        if !options.has_rules() {
+            return Self::new(meta, applied, object, options, settings);
+        }
+        let options = options.clone();
+        pool.run(move || Self::new(meta, applied, object, &options, settings)).await
     }
 
     /// The same, but what the status says of values and conditions stays.

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::{FindError, eval::type_of, filter::Operator};
+use crate::budget::Units;
 
 /// A value that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,9 +17,13 @@ enum Scalar<'a> {
 }
 
 impl Operator {
-    pub(super) fn holds(&self, left: &Value, right: &Value) -> Result<bool, FindError> {
+    pub(super) fn holds(&self, left: &Value, right: &Value, units: &mut Units) -> Result<bool, FindError> {
         if let Self::Other(operator) = self {
+            units.charge_bytes(operator.len())?;
             return Err(FindError::Operator(operator.clone()));
+        }
+        if let (Value::String(left), Value::String(right)) = (left, right) {
+            units.charge_bytes(left.len().min(right.len()))?;
         }
         let incomparable = || FindError::Incomparable(type_of(left), type_of(right));
         let (left, right) = scalar(left).zip(scalar(right)).ok_or_else(incomparable)?;

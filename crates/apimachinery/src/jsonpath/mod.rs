@@ -22,12 +22,13 @@
 //!
 //! Differences: fields of an object come in the order of their names, and not in any order. `range` and `end` are allowed
 //! only where they have a meaning, and the body of a range over nothing is not evaluated. A brace between brackets has to be
-//! escaped. Paths, and how much they select, are limited.
+//! escaped. The length of a path is limited, and what it reads by a [`Budget`].
 
 mod compare;
 mod eval;
 mod filter;
 mod parse;
+mod pointers;
 mod quote;
 mod subscript;
 
@@ -35,14 +36,15 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use self::eval::Evaluation;
+use self::{eval::Evaluation, pointers::Pointers};
+use crate::budget::{Budget, Exceeded, Units};
 
 /// The longest path, in bytes.
 pub const MAX_LENGTH: usize = 16 * 1024;
 /// How deeply filters and ranges may be nested.
 const MAX_DEPTH: usize = 8;
-/// How many values an evaluation may handle in all its steps. `..a` stays below that in the largest object of an API server.
-const MAX_SELECTED: usize = 2_000_000;
+/// What a path should be allowed to cost: `..a` costs less in the largest object of an API server.
+pub const PER_PATH: u64 = 2_000_000;
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,9 +137,9 @@ pub enum FindError {
     /// A word has no meaning.
     #[error("{0:?} is neither a field nor text; put a dot before a field, and quotes around text")]
     Word(String),
-    /// The path selects very many values.
-    #[error("the path handles more than {MAX_SELECTED} values; make it more specific")]
-    TooMany,
+    /// The path reads or selects too much.
+    #[error(transparent)]
+    TooExpensive(#[from] Exceeded),
 }
 
 impl JsonPath {
@@ -168,24 +170,34 @@ impl JsonPath {
         Self { allows_missing_keys: true, ..self }
     }
 
-    /// What the path selects, for each expression and text of the template.
+    /// What the path selects, for each expression and text of the template. Each value that is visited costs a unit, and so
+    /// do ten bytes that are compared.
     ///
     /// # Errors
     /// [`FindError`], even if another part of the path does select something.
-    pub fn find<'a>(&'a self, document: &'a Value) -> Result<Vec<Vec<&'a Value>>, FindError> {
-        Evaluation::new(self.allows_missing_keys).segments(&self.segments, document)
+    pub fn find<'a>(&'a self, document: &'a Value, budget: &mut Budget) -> Result<Vec<Vec<&'a Value>>, FindError> {
+        budget.expression(|units| self.evaluate(document, units))
+    }
+
+    fn evaluate<'a>(&'a self, document: &'a Value, units: &mut Units) -> Result<Vec<Vec<&'a Value>>, FindError> {
+        let mut results = Vec::new();
+        Evaluation { allows_missing_keys: self.allows_missing_keys, units }
+            .segments(&self.segments, document, &mut results)
+            .map(|()| results)
     }
 
     /// Where in the document the selected values are, as JSON pointers (RFC 6901) in the order of the document.
     ///
     /// # Errors
     /// [`FindError`] as in [`find`](Self::find).
-    pub fn pointers(&self, document: &Value) -> Result<Vec<String>, FindError> {
-        let selected = self.find(document)?;
-        let addresses = selected.into_iter().flatten().map(std::ptr::from_ref).collect();
-        let mut pointers = Vec::new();
-        eval::pointers(document, &addresses, &mut String::new(), &mut pointers);
-        Ok(pointers)
+    pub fn pointers(&self, document: &Value, budget: &mut Budget) -> Result<Vec<String>, FindError> {
+        budget.expression(|units| {
+            let selected = self.evaluate(document, units)?;
+            let addresses = selected.into_iter().flatten().map(std::ptr::from_ref).collect();
+            let mut pointers = Pointers { addresses, here: String::new(), found: Vec::new() };
+            pointers.search(document, units)?;
+            Ok(pointers.found)
+        })
     }
 }
 

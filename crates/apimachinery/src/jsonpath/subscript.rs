@@ -96,7 +96,10 @@ fn index(text: &str) -> Option<i64> {
 
 impl Slice {
     /// The elements of a list; `None` if the slice is empty.
-    pub(super) fn of<'a>(&self, value: &'a Value) -> Result<Option<impl Iterator<Item = &'a Value>>, FindError> {
+    pub(super) fn of<'a>(
+        &self,
+        value: &'a Value,
+    ) -> Result<Option<impl ExactSizeIterator<Item = &'a Value>>, FindError> {
         let Value::Array(list) = value else { return Err(FindError::NoList(type_of(value))) };
         let (start, end) = self.bounds(i64::try_from(list.len()).unwrap_or(i64::MAX));
         if start == end {

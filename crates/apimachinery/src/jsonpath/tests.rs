@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
+use crate::testing::{documents, scalars};
 
 /// What client-go 0.36 answers for paths that were put together at random.
 const CLIENT_GO: &str = include_str!("testdata/client-go.json");
@@ -30,11 +31,15 @@ struct Case {
     unordered: bool,
 }
 
+fn budget() -> Budget {
+    Budget::new(PER_PATH, PER_PATH)
+}
+
 fn answer(case: &Case, document: &Value) -> Result<Vec<Vec<Value>>, &'static str> {
     let parse = if case.template { JsonPath::template } else { JsonPath::expression };
     let path = parse(&case.path).map_err(|_| "parse")?;
     let path = if case.strict { path } else { path.allow_missing_keys() };
-    let found = path.find(document).map_err(|_| "find")?;
+    let found = path.find(document, &mut budget()).map_err(|_| "find")?;
     Ok(found.into_iter().map(|values| values.into_iter().cloned().collect()).collect())
 }
 
@@ -76,7 +81,7 @@ fn paths_select_what_client_go_selects() {
 
 fn found(path: &str, document: &Value) -> Result<Value, String> {
     let path = JsonPath::expression(path).map_err(|error| error.to_string())?.allow_missing_keys();
-    let found = path.find(document).map_err(|error| error.to_string())?;
+    let found = path.find(document, &mut budget()).map_err(|error| error.to_string())?;
     Ok(json!(found.concat()))
 }
 
@@ -158,7 +163,7 @@ fn templates_hold_text_and_ranges() {
     let document = json!({"items": [{"name": "a", "ports": [1, 2]}, {"name": "b", "ports": []}]});
     let template = "all: {range .items[*]}{.name}:{range .ports[*]} {@}{end};{end} done";
     let template = JsonPath::template(template).unwrap();
-    let results = template.find(&document).unwrap();
+    let results = template.find(&document, &mut budget()).unwrap();
     let texts: Vec<_> =
         results.concat().into_iter().map(|value| value.as_str().map_or(value.to_string(), str::to_owned)).collect();
     assert_eq!(texts.concat(), "all: a: 1 2;b:; done");
@@ -167,44 +172,94 @@ fn templates_hold_text_and_ranges() {
 #[test]
 fn a_missing_key_is_an_error_unless_it_is_allowed() {
     let path = JsonPath::expression(".a.b").unwrap();
-    assert_eq!(path.find(&json!({})).unwrap_err(), FindError::Missing("a".into()));
-    assert_eq!(path.allow_missing_keys().find(&json!({})).unwrap(), [Vec::<&Value>::new()]);
+    assert_eq!(path.find(&json!({}), &mut budget()).unwrap_err(), FindError::Missing("a".into()));
+    assert_eq!(path.allow_missing_keys().find(&json!({}), &mut budget()).unwrap(), [Vec::<&Value>::new()]);
 }
 
 #[test]
 fn pointers_lead_to_what_was_selected() {
     let document = json!({"a/b": [{"~": 1}, {"~": 2}], "c": {"~": 3}});
     let path = JsonPath::expression("..['~']").unwrap().allow_missing_keys();
-    assert_eq!(path.pointers(&document).unwrap(), ["/a~1b/0/~0", "/a~1b/1/~0", "/c/~0"]);
+    assert_eq!(path.pointers(&document, &mut budget()).unwrap(), ["/a~1b/0/~0", "/a~1b/1/~0", "/c/~0"]);
 }
 
 #[test]
-fn paths_are_limited_in_length_depth_and_in_what_they_select() {
+fn paths_are_limited_in_length_and_depth() {
     let long = JsonPath::expression(&format!(".{}", "a".repeat(MAX_LENGTH))).unwrap_err();
     assert!(long.to_string().contains("longer than"), "{long}");
     let nested = "{range .a}".repeat(MAX_DEPTH + 1);
     let deep = JsonPath::template(&nested).unwrap_err();
     assert!(deep.to_string().contains("nested too deeply"), "{deep}");
-    let document = json!({"a": vec![json!({"a": [{"a": "x".repeat(1000)}]}); 100]});
-    for hostile in ["...*".repeat(200), format!("{}['a',{}'a'].*", "..".to_owned(), "'a',".repeat(3000))] {
-        assert_eq!(found(&hostile, &document).unwrap_err(), FindError::TooMany.to_string());
+}
+
+/// What it costs to select by a path, whether that succeeds or not.
+fn cost(path: &str, document: &Value) -> u64 {
+    let (path, mut budget) = (JsonPath::expression(path).unwrap().allow_missing_keys(), budget());
+    let _ = path.find(document, &mut budget);
+    PER_PATH - budget.left()
+}
+
+#[test]
+fn all_that_is_visited_selected_or_compared_is_paid_for() {
+    let scalars = json!(vec![0; 1000]);
+    let text = "x".repeat(10_000);
+    let texts = json!({"list": vec![json!({"a": text}); 10], "text": text});
+    let key = "k".repeat(1000);
+    let cases = [
+        ("..", scalars.clone(), 1000),
+        (".*", json!(text), 10_000),
+        ("[*]", scalars.clone(), 1000),
+        ("[::2]", scalars.clone(), 500),
+        ("[0,1,2]", json!([1, 2, 3]), 6),
+        ("[*]['x','x','x']", scalars.clone(), 3000),
+        ("[?(@)]", scalars, 1000),
+        (".list[?(@.a==@.a)]", texts, 10_000),
+        (&format!(".list[*].{key}"), json!({"list": vec![json!({}); 100]}), 10_000),
+    ];
+    for (path, document, least) in cases {
+        let cost = cost(path, &document);
+        assert!(cost >= least, "{path:.20} costs {cost}");
+        assert!(cost <= 4 * least + 20, "{path:.20} costs {cost}");
     }
 }
 
-fn document() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        (-3i64..3).prop_map(Value::from),
-        "[a-c]{0,2}".prop_map(Value::from),
+#[test]
+fn hostile_paths_end_when_their_budget_is_spent() {
+    let document = json!({"a": vec![json!({"a": [{"a": "x".repeat(1000)}]}); 100], "list": vec![vec![0; 100]; 100]});
+    let hostile = [
+        "...*".repeat(200),
+        format!("..['a',{}'a'].*", "'a',".repeat(3000)),
+        format!(".list[*][{}0]", "0,".repeat(7000)),
+        format!(".list[{0}0:99][{0}0:99]", "0:99,".repeat(100)),
+        format!(".list[?(@[{}0:99])]", "0:99,".repeat(300)),
+        format!(".a}}{{range [{}'list']}}{{[*][*]}}{{end}}{{.b", "'list',".repeat(1000)),
     ];
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::btree_map("[a-c./ ']|x\\.y", inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
+    for path in hostile {
+        let error = found(&path, &document).err().unwrap_or_default();
+        assert!(error.contains("costs more than the 2000000 units"), "{path:.40}: {error}");
+    }
+}
+
+#[test]
+fn pointers_are_paid_for_by_their_length() {
+    let mut document = json!(vec![vec![0]; 1000]);
+    for _ in 0..50 {
+        document = json!({"k".repeat(1000): document});
+    }
+    let path = JsonPath::expression("..").unwrap();
+    assert!(matches!(path.pointers(&document, &mut budget()), Err(FindError::TooExpensive(_))), "50 MB of pointers");
+    assert!(path.find(&document, &mut budget()).is_ok());
+}
+
+#[test]
+fn the_largest_object_can_be_searched() {
+    let document = json!({"list": vec![json!([{"a": 0}, [1], "text"]); 68_000]});
+    assert!(document.to_string().len() > 1_400_000);
+    assert!(found("..a", &document).is_ok());
+}
+
+fn document() -> impl Strategy<Value = Value> {
+    documents(prop_oneof![Just(Value::Null), scalars()], "[a-c./ ']|x\\.y")
 }
 
 /// The path of every value in a document, and the value.
@@ -235,7 +290,7 @@ proptest! {
     #[test]
     fn no_text_and_no_document_ends_in_a_panic(path in "[.a-c\\[\\]?()@'\"=<0-2:,*{}\\\\ -]{0,24}", document in document()) {
         for parsed in [JsonPath::expression(&path), JsonPath::template(&path)].into_iter().flatten() {
-            let pointers = parsed.pointers(&document).unwrap_or_default();
+            let pointers = parsed.pointers(&document, &mut budget()).unwrap_or_default();
             prop_assert!(pointers.iter().all(|pointer| document.pointer(pointer).is_some()));
         }
     }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::testing::documents;
 
 fn read(text: &str) -> Value {
     from_str(text).unwrap()
@@ -164,15 +165,9 @@ fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        text.clone().prop_map(Value::from),
+        text.prop_map(Value::from),
     ];
-    leaf.prop_recursive(4, 24, 4, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map("[ -~\n]{0,12}", inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
+    documents(leaf, "[ -~\n]{0,12}")
 }
 
 proptest! {

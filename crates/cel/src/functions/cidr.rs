@@ -26,7 +26,7 @@ pub struct Cidr {
 
 impl Cidr {
     fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) = text.split_once('/')?;
+        let (address, prefix) = Some(text).filter(|text| text.len() <= LONGEST)?.split_once('/')?;
         let address = ip::parse(address)?;
         let is_plain = prefix == "0" || !prefix.starts_with(['0', '+']);
         let prefix = prefix.parse().ok().filter(|prefix| is_plain && *prefix <= bits(address))?;
@@ -65,6 +65,9 @@ fn masked(address: IpAddr, prefix: u8) -> IpAddr {
         }
     }
 }
+
+/// The longest range: IPv6 with an address of IPv4 in it.
+const LONGEST: usize = 64;
 
 fn parse(text: &str) -> Result<Cidr, Problem> {
     Cidr::parse(text).ok_or_else(|| format!("{} is no CIDR, such as 10.0.0.0/8", excerpt(text)).into())

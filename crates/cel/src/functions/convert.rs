@@ -29,26 +29,32 @@ fn bool(_: &mut Meter, args: &[Value]) -> Outcome {
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "within the range")]
-fn int(_: &mut Meter, args: &[Value]) -> Outcome {
+fn int(meter: &mut Meter, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(value)] => Ok(Value::Int(*value)),
         [Value::Uint(value)] => i64::try_from(*value).map(Value::Int).map_err(|_| out_of_range("int")),
         [Value::Double(value)] if value.abs() < 9_223_372_036_854_775_808.0 => Ok(Value::Int(*value as i64)),
         [Value::Double(_)] => Err(out_of_range("int")),
-        [Value::String(text)] => text.parse().map(Value::Int).map_err(|_| unreadable(text, "int")),
+        [Value::String(text)] => {
+            meter.charge_bytes(text.len())?;
+            text.parse().map(Value::Int).map_err(|_| unreadable(text, "int"))
+        }
         [Value::Timestamp(time)] => Ok(Value::Int(time.as_second())),
         _ => mismatch("int", args),
     }
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range")]
-fn uint(_: &mut Meter, args: &[Value]) -> Outcome {
+fn uint(meter: &mut Meter, args: &[Value]) -> Outcome {
     match args {
         [Value::Uint(value)] => Ok(Value::Uint(*value)),
         [Value::Int(value)] => u64::try_from(*value).map(Value::Uint).map_err(|_| out_of_range("uint")),
         [Value::Double(value)] if (0.0..18_446_744_073_709_551_616.0).contains(value) => Ok(Value::Uint(*value as u64)),
         [Value::Double(_)] => Err(out_of_range("uint")),
-        [Value::String(text)] => text.parse().map(Value::Uint).map_err(|_| unreadable(text, "uint")),
+        [Value::String(text)] => {
+            meter.charge_bytes(text.len())?;
+            text.parse().map(Value::Uint).map_err(|_| unreadable(text, "uint"))
+        }
         _ => mismatch("uint", args),
     }
 }

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, sync::Arc};
 use super::{Function, Outcome, mismatch};
 use crate::{
     Meter, Problem, Value,
-    operators::{Operator, equal},
+    operators::{self, Operator, equal},
 };
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -39,10 +39,8 @@ fn list<'a>(name: &str, args: &'a [Value]) -> Result<&'a Arc<[Value]>, Problem> 
 /// How two elements compare, which is paid for.
 fn compare(name: &str, meter: &mut Meter, a: &Value, b: &Value) -> Result<Ordering, Problem> {
     meter.charge(1)?;
-    if let (Value::String(a), Value::String(b)) = (a, b) {
-        meter.charge_bytes(a.len().min(b.len()))?;
-    }
-    a.compare(b).ok_or_else(|| format!("{name}() cannot compare {} and {}", a.type_name(), b.type_name()).into())
+    operators::compare(meter, a, b)?
+        .ok_or_else(|| format!("{name}() cannot compare {} and {}", a.type_name(), b.type_name()).into())
 }
 
 fn is_sorted(meter: &mut Meter, args: &[Value]) -> Outcome {

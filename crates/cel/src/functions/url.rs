@@ -36,6 +36,11 @@ pub struct Url {
 }
 
 impl Url {
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.scheme.len() + self.host.len() + self.path.len() + self.query.len()
+    }
+
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
             return None;

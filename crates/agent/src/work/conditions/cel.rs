@@ -8,7 +8,7 @@ use ocm_cel::{
     functions::{Function, Outcome, mismatch},
 };
 
-use super::rule::{Failure, PER_EXPRESSION, Verdict};
+use super::rule::{Failure, Verdict};
 
 static EXPRESSIONS: LazyLock<Environment> = LazyLock::new(|| Environment::new(["object"]).with(FUNCTIONS));
 static MESSAGES: LazyLock<Environment> = LazyLock::new(|| Environment::new(["object", "result"]).with(FUNCTIONS));
@@ -38,6 +38,7 @@ pub(super) fn verdict(rule: &ConditionRule, object: &Value, budget: &mut Budget)
 }
 
 fn is_true(expression: &str, object: &Value, budget: &mut Budget) -> Result<bool, String> {
+    budget.charge_source(expression).map_err(|exceeded| exceeded.to_string())?;
     let program = EXPRESSIONS.compile(expression).map_err(|error| error.to_string())?;
     match program.evaluate([object.clone()], budget).map_err(|error| error.to_string())? {
         Value::Bool(value) => Ok(value),
@@ -45,13 +46,13 @@ fn is_true(expression: &str, object: &Value, budget: &mut Budget) -> Result<bool
     }
 }
 
-/// The value of a message expression, or why it has none. What it may cost is its own, and not of the rules.
-pub(super) fn message(expression: &str, object: &Value, result: bool) -> Result<String, String> {
-    let explain = |error| format!("messageExpression: {error}");
-    let program = MESSAGES.compile(expression).map_err(explain)?;
-    let mut budget = Budget::new(PER_EXPRESSION, PER_EXPRESSION);
-    match program.evaluate([object.clone(), Value::Bool(result)], &mut budget).map_err(explain)? {
+/// The value of a message expression, or why it has none.
+pub(super) fn message(expression: &str, object: &Value, result: bool, budget: &mut Budget) -> Result<String, String> {
+    let explain = |error: &dyn std::fmt::Display| format!("messageExpression: {error}");
+    budget.charge_source(expression).map_err(|exceeded| explain(&exceeded))?;
+    let program = MESSAGES.compile(expression).map_err(|error| explain(&error))?;
+    match program.evaluate([object.clone(), Value::Bool(result)], budget).map_err(|error| explain(&error))? {
         Value::String(text) => Ok(text.as_ref().to_owned()),
-        other => Err(format!("messageExpression: the value has type {}, and must be a string", other.type_name())),
+        other => Err(explain(&format!("the value has type {}, and must be a string", other.type_name()))),
     }
 }

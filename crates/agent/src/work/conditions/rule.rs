@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{cel, names, well_known};
 
-/// What all rules for an object may cost, and each expression: OCM's limits.
+/// What all condition rules for an object may cost, and each expression: OCM's limits. Messages count, too.
 const BUDGET: u64 = 10_000_000;
-pub(super) const PER_EXPRESSION: u64 = 1_000_000;
+const PER_EXPRESSION: u64 = 1_000_000;
 
 /// A condition of an object that a rule yields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +37,17 @@ pub(super) enum Failure {
 }
 
 /// The conditions that the rules yield for an object, in their order.
-pub(in crate::work) fn evaluate(rules: &[ConditionRule], object: &Value, gvk: &GroupVersionKind) -> Vec<RuleCondition> {
-    evaluate_within(Budget::new(BUDGET, PER_EXPRESSION), rules, object, gvk)
+pub(in crate::work) fn evaluate(
+    rules: &[ConditionRule],
+    object: &Value,
+    gvk: &GroupVersionKind,
+    budget: &mut Budget,
+) -> Vec<RuleCondition> {
+    budget.within(BUDGET, PER_EXPRESSION, |budget| evaluate_within(budget, rules, object, gvk))
 }
 
 fn evaluate_within(
-    mut budget: Budget,
+    budget: &mut Budget,
     rules: &[ConditionRule],
     object: &Value,
     gvk: &GroupVersionKind,
@@ -54,14 +59,14 @@ fn evaluate_within(
             return None;
         }
         let verdict = match &rule.type_ {
-            ConditionRuleType::Cel => cel::verdict(rule, &input, &mut budget),
+            ConditionRuleType::Cel => cel::verdict(rule, &input, budget),
             // Of what is not known to be done at some time, there is no such condition.
             ConditionRuleType::WellKnownConditions => Ok(well_known::verdict(&rule.condition, object, gvk)?),
             ConditionRuleType::Other(type_) => {
                 Err(Failure::Rule(format!("this agent knows no rules of type {type_}. Use CEL or WellKnownConditions")))
             }
         };
-        Some(of_verdict(rule, verdict, &input))
+        Some(of_verdict(rule, verdict, &input, budget))
     };
     rules.iter().filter_map(&mut condition).collect()
 }
@@ -70,11 +75,11 @@ fn uses_cel(rule: &ConditionRule) -> bool {
     rule.type_ == ConditionRuleType::Cel || rule.message_expression.is_some()
 }
 
-fn of_verdict(rule: &ConditionRule, verdict: Verdict, input: &ocm_cel::Value) -> RuleCondition {
+fn of_verdict(rule: &ConditionRule, verdict: Verdict, input: &ocm_cel::Value, budget: &mut Budget) -> RuleCondition {
     let (status, reason, message) = match verdict {
         Ok((result, known)) => {
             let status = if result { status::TRUE } else { status::FALSE };
-            (status, manifest::CONDITION_RULE_EVALUATED, message(rule, result, known, input))
+            (status, manifest::CONDITION_RULE_EVALUATED, message(rule, result, known, input, budget))
         }
         Err(Failure::Expression(cause)) => (status::FALSE, manifest::CONDITION_RULE_EXPRESSION_ERROR, cause),
         Err(Failure::Rule(cause)) => (status::UNKNOWN, manifest::CONDITION_RULE_INVALID, cause),
@@ -84,9 +89,16 @@ fn of_verdict(rule: &ConditionRule, verdict: Verdict, input: &ocm_cel::Value) ->
 
 /// The first of these that is not empty: the value of the message expression, what is known, the message of the rule, or
 /// the name of the condition. If the message expression fails, the message says why.
-fn message(rule: &ConditionRule, result: bool, known: Option<String>, input: &ocm_cel::Value) -> String {
+fn message(
+    rule: &ConditionRule,
+    result: bool,
+    known: Option<String>,
+    input: &ocm_cel::Value,
+    budget: &mut Budget,
+) -> String {
     let expression = rule.message_expression.as_deref().filter(|expression| !expression.is_empty());
-    let computed = expression.map(|expression| cel::message(expression, input, result).unwrap_or_else(|cause| cause));
+    let computed =
+        expression.map(|expression| cel::message(expression, input, result, budget).unwrap_or_else(|cause| cause));
     let not_empty = |text: &String| !text.is_empty();
     let known = if expression.is_some() { None } else { known };
     computed.filter(not_empty).or(known).or_else(|| rule.message.clone().filter(not_empty)).unwrap_or_else(|| {

@@ -2,18 +2,36 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize as _;
-use serde_json::{Value, ser::Formatter};
+use serde::Serialize;
+use serde_json::ser::Formatter;
 
 /// What Go escapes in addition, since the text could become part of a page.
 const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
-/// A value as compact JSON.
-pub(super) fn text(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    // Writing a value to memory does not fail.
-    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, GoFormatter));
-    written.ok().and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_default()
+/// A value as compact JSON; `None` if that has more than so many bytes. No more is written then.
+pub(super) fn text(value: &impl Serialize, most: usize) -> Option<String> {
+    let mut bytes = Bounded { bytes: Vec::new(), most };
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, GoFormatter)).ok()?;
+    String::from_utf8(bytes.bytes).ok()
+}
+
+struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 struct GoFormatter;

@@ -12,7 +12,10 @@ use ocm_api::{
     limits, reasons,
     work::v1::{FeedbackRule, FeedbackType, FeedbackValue, FieldValue},
 };
-use ocm_apimachinery::jsonpath::JsonPath;
+use ocm_apimachinery::{
+    budget::Budget,
+    jsonpath::{FindError, JsonPath},
+};
 use ocm_runtime::conditions::NewCondition;
 use serde_json::Value;
 
@@ -61,9 +64,10 @@ pub(super) fn read(
     rules: &[FeedbackRule],
     config: usize,
     settings: FeedbackSettings,
+    budget: &mut Budget,
 ) -> Feedback {
     let mut reader =
-        Reader { object, settings, names: HashSet::new(), values: Vec::new(), failures: Vec::new(), text: 0 };
+        Reader { object, settings, budget, names: HashSet::new(), values: Vec::new(), failures: Vec::new(), text: 0 };
     for (index, rule) in rules.iter().enumerate() {
         let field = format!("spec.manifestConfigs[{config}].feedbackRules[{index}]");
         match wanted(rule, gvk, &field) {
@@ -97,6 +101,7 @@ fn wanted<'a>(rule: &'a FeedbackRule, gvk: &GroupVersionKind, field: &str) -> Re
 struct Reader<'a> {
     object: &'a Value,
     settings: FeedbackSettings,
+    budget: &'a mut Budget,
     names: HashSet<String>,
     values: Vec<FeedbackValue>,
     failures: Vec<String>,
@@ -113,18 +118,20 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&self, wanted: &Wanted<'_>, version: &str) -> Result<Option<FieldValue>, String> {
+    fn value(&mut self, wanted: &Wanted<'_>, version: &str) -> Result<Option<FieldValue>, String> {
         if let Some(other) = wanted.version.filter(|wanted| *wanted != version) {
             return Err(format!(
                 "the path is for version {other}, and the object was applied in version {version}; change or remove the \
                  version of the path"
             ));
         }
+        self.budget.charge_source(wanted.path).map_err(|exceeded| exceeded.to_string())?;
         let path = JsonPath::expression(wanted.path).map_err(|error| format!("the path is invalid: {error}"))?;
         let path = path.allow_missing_keys();
-        let found = path.find(self.object).map_err(|error| format!("the path does not fit the object: {error}"))?;
+        let found = path.find(self.object, self.budget).map_err(explain)?;
         // Only the first expression counts.
-        value::of(&found.into_iter().next().unwrap_or_default(), self.settings)
+        let selected = found.into_iter().next().unwrap_or_default();
+        self.budget.expression(|units| value::of(&selected, self.settings, units))
     }
 
     /// Adds a value. The API server refuses a status in which a name occurs twice.
@@ -142,6 +149,13 @@ impl Reader<'_> {
         self.names.insert(name.to_owned());
         self.values.push(FeedbackValue { name: name.to_owned(), field_value: value });
         Ok(())
+    }
+}
+
+fn explain(error: FindError) -> String {
+    match error {
+        FindError::TooExpensive(exceeded) => exceeded.to_string(),
+        error => format!("the path does not fit the object: {error}"),
     }
 }
 

@@ -11,7 +11,11 @@ const RAW: FeedbackSettings = FeedbackSettings { json_raw: true, max_json_raw: 1
 
 fn read_with(object: &Value, rules: &Value, settings: FeedbackSettings) -> Feedback {
     let rules: Vec<FeedbackRule> = serde_json::from_value(rules.clone()).unwrap();
-    read(object, &gvk("apps", "Deployment"), &rules, 3, settings)
+    read(object, &gvk("apps", "Deployment"), &rules, 3, settings, &mut budget())
+}
+
+fn budget() -> Budget {
+    Budget::new(u64::MAX, u64::MAX)
 }
 
 fn paths(paths: &[(&str, &str)]) -> Value {
@@ -102,12 +106,12 @@ fn well_known_statuses_are_those_of_four_kinds_in_exactly_one_version() {
         (gvk("batch", "Job"), job, json!([["JobComplete", "String", "True"], ["JobSucceeded", "Integer", 3]])),
         (gvk("", "Pod"), pod, json!([["PodReady", "String", "True"], ["PodPhase", "String", "Running"]])),
     ] {
-        let feedback = read(&json!({"status": status}), &gvk, &rules, 0, FeedbackSettings::default());
+        let feedback = read(&json!({"status": status}), &gvk, &rules, 0, FeedbackSettings::default(), &mut budget());
         assert_eq!((values(&feedback), feedback.condition.status), (expected, "True"), "{gvk:?}");
     }
     for unknown in [gvk("apps", "StatefulSet"), GroupVersionKind::gvk("apps", "v1beta1", "Deployment"), gvk("x", "Pod")]
     {
-        let feedback = read(&json!({}), &unknown, &rules, 0, FeedbackSettings::default());
+        let feedback = read(&json!({}), &unknown, &rules, 0, FeedbackSettings::default(), &mut budget());
         assert_eq!(feedback.condition.status, "False");
         let message = &feedback.condition.message;
         assert!(message.contains(&unknown.kind) && message.contains("use JSONPaths"), "{message}");
@@ -214,7 +218,8 @@ fn json_is_written_as_go_writes_it() {
             "[0.1,1e+21,100000000000000000000,1e-7,1.5e-7,0.000001,-2.5e+30,100]",
         ),
     ] {
-        assert_eq!(json_raw::text(&value), text);
+        assert_eq!(json_raw::text(&value, text.len()).unwrap(), text);
+        assert_eq!(json_raw::text(&value, text.len() - 1), None);
     }
 }
 

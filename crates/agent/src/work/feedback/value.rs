@@ -1,20 +1,26 @@
 //! From what a path selects to a value of the status.
 
 use ocm_api::{limits, work::v1::FieldValue};
+use ocm_apimachinery::budget::Units;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{FeedbackSettings, json_raw};
 
-/// The value to report; `None` if the path leads nowhere or to null. Without JSON the first result counts.
-pub(super) fn of(selected: &[&Value], settings: FeedbackSettings) -> Result<Option<FieldValue>, String> {
+/// The value to report; `None` if the path leads nowhere or to null. Without JSON the first result counts. What is copied is
+/// paid for.
+pub(super) fn of(
+    selected: &[&Value],
+    settings: FeedbackSettings,
+    units: &mut Units,
+) -> Result<Option<FieldValue>, String> {
+    let length = selected.first().and_then(|value| value.as_str()).map_or(0, str::len);
+    units.charge_bytes(length).map_err(|exceeded| exceeded.to_string())?;
     match selected {
         [] | [Value::Null] => Ok(None),
         [value] => of_one(value, settings).map(Some),
-        several if settings.json_raw => {
-            let list = several.iter().map(|value| (*value).clone()).collect();
-            json(&Value::Array(list), settings.max_json_raw).map(Some)
-        }
-        [first, ..] => of(&[first], settings),
+        several if settings.json_raw => json(&several, settings.max_json_raw).map(Some),
+        [first, ..] => of(&[first], settings, units),
     }
 }
 
@@ -40,18 +46,12 @@ fn not_reported(value: &Value) -> String {
     )
 }
 
-fn json(value: &Value, most: usize) -> Result<FieldValue, String> {
-    let text = json_raw::text(value);
-    // The agent counts bytes, and the API server characters.
-    let fits_api = text.chars().count() <= limits::MAX_RAW_FEEDBACK_BYTES;
-    let most = if text.len() > most { Some(most) } else { (!fits_api).then_some(limits::MAX_RAW_FEEDBACK_BYTES) };
-    match most {
-        None => Ok(FieldValue::json_raw(text)),
-        Some(most) => {
-            let length = text.len();
-            Err(format!(
-                "the value as JSON has {length} bytes, and at most {most} are reported; use a path to a part of it"
-            ))
-        }
-    }
+/// The agent counts bytes, and the API server characters, which have at most four bytes.
+fn json(value: &impl Serialize, most: usize) -> Result<FieldValue, String> {
+    let most_characters = limits::MAX_RAW_FEEDBACK_BYTES;
+    let text = json_raw::text(value, most.min(4 * most_characters));
+    text.filter(|text| text.chars().count() <= most_characters).map(FieldValue::json_raw).ok_or_else(|| {
+        let most = most.min(most_characters);
+        format!("the value as JSON has more than {most} bytes, which are the most that is reported; use a path to a part of it")
+    })
 }

@@ -9,6 +9,7 @@ mod json_path;
 mod pointer;
 
 use ocm_api::work::v1::{IgnoreField, IgnoreFieldsCondition};
+use ocm_apimachinery::{budget::Budget, jsonpath};
 use ocm_runtime::digest::sha256_hex;
 use serde_json::Value;
 
@@ -23,8 +24,15 @@ pub(super) enum IgnoreFieldsError {
     Pointer { pointer: String, cause: String },
     #[error("JQ expression error in '{expression}': {cause}")]
     Jq { expression: String, cause: String },
-    #[error("the evaluation was interrupted, it is tried again")]
-    Interrupted,
+}
+
+/// What the JSON paths for one object may cost together.
+const JSON_PATHS: u64 = 10_000_000;
+
+/// What is left for the expressions of one object.
+struct Limits {
+    json_paths: Budget,
+    jq: jq::Limits,
 }
 
 /// The manifest without the fields that are ignored once the object exists.
@@ -33,13 +41,14 @@ pub(super) enum IgnoreFieldsError {
 /// With the entry of `ignoreFields`.
 pub(super) fn pruned(manifest: &Value, ignored: &[IgnoreField]) -> Result<Value, (usize, IgnoreFieldsError)> {
     let mut pruned = manifest.clone();
+    let mut limits = Limits { json_paths: Budget::new(JSON_PATHS, jsonpath::PER_PATH), jq: jq::Limits::new() };
     for (index, entry) in ignored.iter().enumerate() {
-        prune(&mut pruned, entry).map_err(|error| (index, error))?;
+        prune(&mut pruned, entry, &mut limits).map_err(|error| (index, error))?;
     }
     Ok(pruned)
 }
 
-fn prune(manifest: &mut Value, entry: &IgnoreField) -> Result<(), IgnoreFieldsError> {
+fn prune(manifest: &mut Value, entry: &IgnoreField, limits: &mut Limits) -> Result<(), IgnoreFieldsError> {
     match &entry.condition {
         IgnoreFieldsCondition::OnSpokePresent => {}
         IgnoreFieldsCondition::OnSpokeChange => return Ok(()),
@@ -47,7 +56,7 @@ fn prune(manifest: &mut Value, entry: &IgnoreField) -> Result<(), IgnoreFieldsEr
     }
     for path in &entry.json_paths {
         let failed = |cause| IgnoreFieldsError::JsonPath { path: path.clone(), cause };
-        json_path::delete(path, manifest).map_err(failed)?;
+        json_path::delete(path, manifest, &mut limits.json_paths).map_err(failed)?;
     }
     for pointer in &entry.json_pointers {
         let failed = |cause| IgnoreFieldsError::Pointer { pointer: pointer.clone(), cause };
@@ -56,7 +65,7 @@ fn prune(manifest: &mut Value, entry: &IgnoreField) -> Result<(), IgnoreFieldsEr
     for expression in &entry.jq_path_expressions {
         let failed =
             |cause: jq::JqError| IgnoreFieldsError::Jq { expression: expression.clone(), cause: cause.to_string() };
-        jq::delete(expression, manifest).map_err(failed)?;
+        jq::delete(expression, manifest, &mut limits.jq).map_err(failed)?;
     }
     Ok(())
 }
@@ -113,6 +122,23 @@ mod tests {
             let (index, error) = pruned_by(json!([{"condition": "OnSpokePresent"}, entry])).unwrap_err();
             assert_eq!(index, 1);
             assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_expressions_for_an_object_share_what_they_may_take() {
+        let manifest = json!({"list": vec![0; 30_000]});
+        let pruned_by = |kind: &str, expression: &str, count: usize| {
+            let entry = json!({"condition": "OnSpokePresent", kind: vec![expression; count]});
+            pruned(&manifest, &[serde_json::from_value(entry).unwrap()])
+        };
+        for (kind, expression, limit) in [
+            ("jsonPaths", "..missing.x", "left of the 10000000 for all"),
+            ("jqPathExpressions", ".. | select(false)", "all expressions for an object more than 1000000 steps"),
+        ] {
+            assert!(pruned_by(kind, expression, 1).is_ok(), "{expression}");
+            let (_, error) = pruned_by(kind, expression, 200).unwrap_err();
+            assert!(error.to_string().contains(limit), "{error}");
         }
     }
 

@@ -20,6 +20,7 @@ pub(super) use self::{
 };
 use super::{
     drift::AppliedObjects,
+    evaluation::EvaluationPool,
     identifier,
     manifest::DesiredObject,
     mapper::{RestMapper, RestMapping},
@@ -34,6 +35,7 @@ pub(super) struct Resources {
     mapper: RestMapper,
     objects: AppliedObjects,
     applied_fields: AppliedFields,
+    pool: EvaluationPool,
 }
 
 impl std::fmt::Debug for Resources {
@@ -51,12 +53,18 @@ impl Resources {
     /// With what is known of objects that were applied.
     pub(super) fn remembering(client: Client, objects: AppliedObjects) -> Self {
         let applied_fields = AppliedFields::default();
-        Self { mapper: RestMapper::new(client.clone()), client, objects, applied_fields }
+        let pool = EvaluationPool::default();
+        Self { mapper: RestMapper::new(client.clone()), client, objects, applied_fields, pool }
     }
 
     /// What is known of objects that were applied.
     pub(super) fn objects(&self) -> &AppliedObjects {
         &self.objects
+    }
+
+    /// Where expressions about objects are evaluated.
+    pub(super) fn pool(&self) -> &EvaluationPool {
+        &self.pool
     }
 
     pub(super) fn client(&self) -> &Client {

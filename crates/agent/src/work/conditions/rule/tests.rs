@@ -13,9 +13,13 @@ fn rule(value: Value) -> ConditionRule {
     serde_json::from_value(value).unwrap()
 }
 
+fn budget() -> Budget {
+    Budget::new(u64::MAX, u64::MAX)
+}
+
 /// The condition that a rule yields.
 fn of(rule: Value, object: &Value, kind: &str) -> Option<RuleCondition> {
-    let mut conditions = evaluate(&[serde_json::from_value(rule).unwrap()], object, &gvk(kind));
+    let mut conditions = evaluate(&[serde_json::from_value(rule).unwrap()], object, &gvk(kind), &mut budget());
     assert!(conditions.len() < 2);
     conditions.pop()
 }
@@ -130,10 +134,14 @@ fn all_rules_of_an_object_share_what_they_may_cost() {
         rule(json!({"condition": format!("C{n}"), "type": "CEL", "celExpressions": ["object.list.all(x, x == 1)"]}))
     };
     let rules: Vec<_> = (0..5).map(rule).collect();
-    let found = evaluate_within(Budget::new(130, 100), &rules, &object, &gvk("ConfigMap"));
+    let found = evaluate_within(&mut Budget::new(200, 100), &rules, &object, &gvk("ConfigMap"));
     let statuses: Vec<_> = found.iter().map(|condition| condition.status).collect();
     assert_eq!(statuses, ["True", "True", "False", "False", "False"]);
-    assert!(found[4].message.contains("costs more than the 0 units"), "{}", found[4].message);
+    assert!(
+        found[4].message.contains("costs more than the 0 units that are left of the 200 for all"),
+        "{}",
+        found[4].message
+    );
 }
 
 #[test]
@@ -188,7 +196,7 @@ fn a_rule_of_unknown_type_is_invalid_and_others_are_evaluated() {
         rule(json!({"condition": "A", "type": "FromTheFuture"})),
         rule(json!({"condition": "B", "type": "CEL", "celExpressions": ["true"]})),
     ];
-    let found = evaluate(&rules, &json!({}), &gvk("ConfigMap"));
+    let found = evaluate(&rules, &json!({}), &gvk("ConfigMap"), &mut budget());
     let outcomes: Vec<_> =
         found.iter().map(|condition| (condition.type_.as_str(), condition.status, condition.reason)).collect();
     assert_eq!(outcomes, [("A", "Unknown", "ConditionRuleInvalid"), ("B", "True", "ConditionRuleEvaluated")]);

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::{evaluate::Stop, limits::Limits};
+use super::{evaluate::Stop, limits::ExpressionLimits};
 
 /// null < false < true < numbers < texts < lists < objects; objects by their sorted keys first.
 pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
@@ -44,7 +44,7 @@ pub(super) fn equals(a: &Value, b: &Value) -> bool {
 
 /// Whether `a` has all that `b` has: a part of a text, some elements, some fields; `None` if they cannot be compared. Each
 /// comparison takes a step: there may be many of them.
-pub(super) fn contains(limits: &Limits, a: &Value, b: &Value) -> Result<Option<bool>, Stop> {
+pub(super) fn contains(limits: &ExpressionLimits, a: &Value, b: &Value) -> Result<Option<bool>, Stop> {
     limits.spend(1)?;
     match (a, b) {
         (Value::String(a), Value::String(b)) => Ok(Some(a.contains(b.as_str()))),
@@ -70,7 +70,7 @@ pub(super) fn contains(limits: &Limits, a: &Value, b: &Value) -> Result<Option<b
     }
 }
 
-fn any_contains(limits: &Limits, list: &[Value], b: &Value) -> Result<bool, Stop> {
+fn any_contains(limits: &ExpressionLimits, list: &[Value], b: &Value) -> Result<bool, Stop> {
     for a in list {
         if contains(limits, a, b)? == Some(true) {
             return Ok(true);

@@ -13,7 +13,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{
-    limits::{self, Limits},
+    limits::{self, ExpressionLimits},
     operators::{arithmetic, holds, number, number_of, position, range, whole},
     value::{Output, Val, is_truthy, type_name},
 };
@@ -33,13 +33,13 @@ type Outputs<'a> = Vec<Output<'a>>;
 /// The evaluation of one expression. What a term yields before it fails counts.
 #[derive(Debug)]
 pub(super) struct Evaluation<'a> {
-    pub(super) limits: Limits,
+    pub(super) limits: ExpressionLimits,
     variables: RefCell<Vec<(String, Output<'a>)>>,
     pub(super) patterns: RefCell<HashMap<String, Regex>>,
 }
 
 impl<'a> Evaluation<'a> {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: ExpressionLimits) -> Self {
         Self { limits, variables: RefCell::default(), patterns: RefCell::default() }
     }
 

@@ -1,37 +1,56 @@
 //! What an evaluation may take.
 
 use std::{
-    cell::Cell,
+    cell::RefCell,
     time::{Duration, Instant},
 };
 
+use ocm_apimachinery::budget::{Budget, Units};
 use serde_json::Value;
 
 use super::evaluate::Stop;
 
-/// How long an evaluation may take, as in OCM.
+/// How long the expressions for an object may take together. In OCM each of them may take that long.
 pub(super) const TIME: Duration = Duration::from_secs(1);
 /// How many values an evaluation may produce: several for each value of the largest manifest.
-pub(super) const STEPS: usize = 250_000;
-/// How many bytes of a text, and how many checks of the time, count as one step.
+pub(super) const STEPS: u64 = 250_000;
+/// How many values the expressions for an object may produce together.
+pub(super) const ALL_STEPS: u64 = 1_000_000;
+/// How many bytes of a text count as one step.
 const BYTES: usize = 64;
 
-/// What is left of time and steps.
-#[derive(Debug)]
-pub(super) struct Limits {
+/// What is left of time and steps for the expressions of an object.
+pub(in crate::work::ignore_fields) struct Limits {
     end: Instant,
-    steps: Cell<usize>,
+    steps: Budget,
 }
 
 impl Limits {
-    pub(super) fn new() -> Self {
-        Self { end: Instant::now() + TIME, steps: Cell::new(STEPS) }
+    pub(in crate::work::ignore_fields) fn new() -> Self {
+        Self { end: Instant::now() + TIME, steps: Budget::new(ALL_STEPS, STEPS) }
     }
 
+    /// For the next expression, which pays by [`spend`](Self::spend).
+    pub(super) fn expression(&self) -> ExpressionLimits {
+        ExpressionLimits { end: self.end, steps: RefCell::new(self.steps.units()) }
+    }
+
+    pub(super) fn spend(&mut self, limits: &ExpressionLimits) {
+        self.steps.spend(&limits.steps.borrow());
+    }
+}
+
+/// What is left of time and steps for one expression.
+#[derive(Debug)]
+pub(super) struct ExpressionLimits {
+    end: Instant,
+    steps: RefCell<Units>,
+}
+
+impl ExpressionLimits {
     /// Takes steps; an error if there are not enough left, or no time.
     pub(super) fn spend(&self, steps: usize) -> Result<(), Stop> {
-        let left = self.steps.get().checked_sub(steps).ok_or(Stop::Limit)?;
-        self.steps.set(left);
+        self.steps.borrow_mut().charge(steps).map_err(|_| Stop::Limit)?;
         if Instant::now() < self.end { Ok(()) } else { Err(Stop::Limit) }
     }
 }

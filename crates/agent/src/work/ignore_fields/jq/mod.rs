@@ -9,8 +9,9 @@
 //!   the stack of parser and evaluation.
 //! - Every value that an evaluation produces, at any step, takes from a supply of [`limits::STEPS`]; a value that is made
 //!   takes more, by its size. That bounds the memory to some tens of megabytes. Values of the manifest are not copied.
-//! - With each of them the time is checked: after [`limits::TIME`] the evaluation ends. No single step is longer than a pass
-//!   over the manifest.
+//!   All expressions for an object together have [`limits::ALL_STEPS`].
+//! - With each of them the time is checked: [`limits::TIME`] after the first expression for an object began, the evaluation
+//!   ends. No single step is longer than a pass over the manifest.
 
 mod compare;
 mod evaluate;
@@ -28,10 +29,12 @@ use serde_json::Value;
 
 use self::{
     evaluate::{Evaluation, Stop},
-    limits::Limits,
+    limits::{ALL_STEPS, STEPS, TIME},
     place::Step,
     value::Output,
 };
+
+pub(super) use self::limits::Limits;
 
 /// The longest expression.
 const MAX_LENGTH: usize = 1000;
@@ -53,7 +56,10 @@ pub(super) enum JqError {
         "{0} cannot be used here: select fields by a path, such as .spec.containers[] | select(.name == \"a\") | .image"
     )]
     Unsupported(String),
-    #[error("it takes too much time or memory: select fields by a more direct path")]
+    #[error(
+        "it takes more than {STEPS} steps, or all expressions for an object more than {ALL_STEPS} steps or {} second: \
+         select fields by more direct paths, or by fewer expressions", TIME.as_secs()
+    )]
     Limit,
     #[error("it selects a computed value and no field")]
     NotAPath,
@@ -74,8 +80,8 @@ impl From<Stop> for JqError {
 }
 
 /// Deletes the fields that an expression selects, like jq's `del`.
-pub(super) fn delete(expression: &str, document: &mut Value) -> Result<(), JqError> {
-    let mut places = selected(expression, document)?;
+pub(super) fn delete(expression: &str, document: &mut Value, limits: &mut Limits) -> Result<(), JqError> {
+    let mut places = selected(expression, document, limits)?;
     if places.iter().any(Vec::is_empty) {
         return Err(JqError::Root);
     }
@@ -86,12 +92,15 @@ pub(super) fn delete(expression: &str, document: &mut Value) -> Result<(), JqErr
     Ok(())
 }
 
-fn selected(expression: &str, document: &Value) -> Result<Vec<Vec<Step>>, JqError> {
+fn selected(expression: &str, document: &Value, limits: &mut Limits) -> Result<Vec<Vec<Step>>, JqError> {
     check_size(expression)?;
     let tokens = Lexer::new(expression).lex().map_err(|_| JqError::Syntax)?;
     let term: Term<&str> = Parser::new(&tokens).parse(Parser::term).map_err(|_| JqError::Syntax)?;
     let mut outputs = Vec::new();
-    Evaluation::new(Limits::new()).eval(&term, &Output::root(document), &mut outputs)?;
+    let evaluation = Evaluation::new(limits.expression());
+    let done = evaluation.eval(&term, &Output::root(document), &mut outputs);
+    limits.spend(&evaluation.limits);
+    done?;
     let mut places = Vec::new();
     for output in outputs {
         places.extend(output.place.ok_or(JqError::NotAPath)?.to_steps());

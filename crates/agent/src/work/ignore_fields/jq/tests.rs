@@ -11,7 +11,7 @@ fn document() -> Value {
 
 fn without(expression: &str) -> Result<Value, JqError> {
     let mut document = document();
-    delete(expression, &mut document).map(|()| document)
+    delete(expression, &mut document, &mut Limits::new()).map(|()| document)
 }
 
 fn names(expression: &str) -> Vec<String> {
@@ -131,20 +131,20 @@ fn a_hostile_expression_ends_soon_and_takes_little_memory() {
     ];
     hostile.push("{".repeat(900));
     for long in [vec![".a"; 300].join("|"), ".a//".repeat(200) + ".b"] {
-        assert_eq!(delete(&long, &mut document()), Ok(()), "long is not hostile");
+        assert_eq!(delete(&long, &mut document(), &mut Limits::new()), Ok(()), "long is not hostile");
     }
     let large = json!({"list": vec![document(); 2000]});
     for expression in hostile {
         let shown: String = expression.chars().take(60).collect();
-        assert!(delete(&expression, &mut large.clone()).is_err(), "{shown}");
+        assert!(delete(&expression, &mut large.clone(), &mut Limits::new()).is_err(), "{shown}");
     }
-    assert_eq!(delete("recurse(.)", &mut large.clone()), Err(JqError::Limit));
+    assert_eq!(delete("recurse(.)", &mut large.clone(), &mut Limits::new()), Err(JqError::Limit));
 }
 
 #[test]
 fn the_largest_manifest_can_be_searched() {
     let mut large = json!({"list": vec![document(); 1000]});
-    delete(".. | objects | select(.name == \"web\") | .image", &mut large).unwrap();
+    delete(".. | objects | select(.name == \"web\") | .image", &mut large, &mut Limits::new()).unwrap();
     assert_eq!(large["list"][999]["spec"]["containers"][0].get("image"), None);
 }
 

@@ -61,7 +61,9 @@ impl ObjectPass<'_> {
     async fn apply(&self, manifest: &ResolvedManifest) -> Outcome {
         match &manifest.target {
             Ok(target) => self.apply_to(manifest, target).await,
-            Err(error) => self.outcome(manifest, failed(error), ObjectState::Unmapped, &ManifestOptions::default()),
+            Err(error) => {
+                self.outcome(manifest, failed(error), ObjectState::Unmapped, &ManifestOptions::default()).await
+            }
         }
     }
 
@@ -69,7 +71,7 @@ impl ObjectPass<'_> {
         let options = &target.options;
         if self.is_complete(manifest, options) {
             let object = self.resources.observe(&manifest.meta, options).await;
-            return self.outcome(manifest, ApplyResult::Applied, object, options);
+            return self.outcome(manifest, ApplyResult::Applied, object, options).await;
         }
         if let Err(error) = self.authorize(manifest, target).await {
             return self.unauthorized(manifest, options, &error).await;
@@ -83,7 +85,7 @@ impl ObjectPass<'_> {
             Ok(None) => (ApplyResult::Applied, ObjectState::NotFound),
             Err(error) => (failed(&error), self.state(manifest, options, &error).await),
         };
-        self.outcome(manifest, applied, object, options)
+        self.outcome(manifest, applied, object, options).await
     }
 
     /// An object that could not be applied may still exist, as it was.
@@ -104,18 +106,18 @@ impl ObjectPass<'_> {
     ) -> Outcome {
         let options = &options.clone().without_rules();
         let object = self.state(manifest, options, error).await;
-        let outcome = self.outcome(manifest, failed(error), object, options);
+        let outcome = self.outcome(manifest, failed(error), object, options).await;
         if matches!(error, ApplyError::Executor(_)) { outcome } else { outcome.without_evaluation() }
     }
 
-    fn outcome(
+    async fn outcome(
         &self,
         manifest: &ResolvedManifest,
         applied: ApplyResult,
         object: ObjectState,
         options: &ManifestOptions,
     ) -> Outcome {
-        Outcome::new(manifest.meta.clone(), applied, object, options, self.feedback)
+        Outcome::evaluated(self.resources.pool(), manifest.meta.clone(), applied, object, options, self.feedback).await
     }
 
     fn applied(&self, manifest: &ResolvedManifest) -> ApplyResult {

@@ -23,7 +23,7 @@ pub(in crate::work) use self::conflict::FieldConflict;
 use super::{Task, only_metadata};
 use crate::work::{
     drift::{Baseline, Compared, Demands},
-    ignore_fields::{self, IgnoreFieldsError},
+    ignore_fields,
     manifest::DesiredObject,
     resources::{ApplyError, written::hash_of},
     strategy::{ServerSideApply, StrategyError},
@@ -77,7 +77,7 @@ impl Task<'_> {
         settings: &ServerSideApply,
         manifest: Value,
     ) -> Result<ObjectMeta, ApplyError> {
-        let pruned = pruned(settings, manifest.clone()).await?;
+        let pruned = self.pruned(settings, manifest.clone()).await?;
         let hash = ignore_fields::spec_hash(&pruned);
         let Some(existing) = self.metadata().await? else {
             return self.send(settings, &annotated(manifest, &hash)).await;
@@ -89,6 +89,16 @@ impl Task<'_> {
         // An object that is deleted at this moment must not be created without the ignored fields.
         pruned["metadata"]["uid"] = json!(existing.uid);
         self.send(settings, &pruned).await
+    }
+
+    async fn pruned(&self, settings: &ServerSideApply, manifest: Value) -> Result<Value, ApplyError> {
+        let ignored = settings.ignored.clone();
+        let pruned = self.resources.pool().run(move || ignore_fields::pruned(&manifest, &ignored)).await;
+        let failed = |(index, error)| StrategyError::IgnoreFields {
+            path: format!("{}.serverSideApply.ignoreFields[{index}]", settings.path),
+            error,
+        };
+        Ok(pruned.map_err(failed)?)
     }
 
     async fn send(&self, settings: &ServerSideApply, configuration: &Value) -> Result<ObjectMeta, ApplyError> {
@@ -132,18 +142,6 @@ fn remove_empty_times(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// Expressions are evaluated in a thread of their own: they may take a while.
-async fn pruned(settings: &ServerSideApply, manifest: Value) -> Result<Value, ApplyError> {
-    let ignored = settings.ignored.clone();
-    let pruned = tokio::task::spawn_blocking(move || ignore_fields::pruned(&manifest, &ignored)).await;
-    let pruned = pruned.unwrap_or(Err((0, IgnoreFieldsError::Interrupted)));
-    let failed = |(index, error)| StrategyError::IgnoreFields {
-        path: format!("{}.serverSideApply.ignoreFields[{index}]", settings.path),
-        error,
-    };
-    Ok(pruned.map_err(failed)?)
 }
 
 fn annotated(mut configuration: Value, hash: &str) -> Value {
