@@ -52,10 +52,15 @@ test-node: packages testenv-node image ## Runs hub, agent and a work as pods on 
 	$(TARGET)/debug/ocm-test-node all $(RELEASE) $(IMAGES)
 
 .PHONY: interop
-interop: testenv ## Replaces OCM's hub, agent and add-on by ours, one at a time, and lists the differences
+interop: testenv decisions ## Replaces OCM's hub, agent and add-on by ours, one at a time, and lists the differences
 	peers=$$(testenv/build.sh peers) && \
 	cargo build --locked -p ocm-server -p ocm-cli -p helloworld && \
 	cargo run --locked -q -p ocm-testing --bin ocm-interop -- "$$peers"
+
+.PHONY: decisions
+decisions: ## Compares our decisions on thousands of generated placements with those of OCM's scheduler
+	scheduler=$$(testenv/build.sh ocm-scheduler) && \
+	OCM_SCHEDULER="$$scheduler" cargo test --locked -p ocm-hub --lib placement::differential -- --ignored --nocapture
 
 .PHONY: packages
 packages:

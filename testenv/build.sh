@@ -8,6 +8,8 @@
 #   build.sh node    also builds what a node needs: kubelet, kube-scheduler, kube-proxy
 #   build.sh peers   builds OCM's own programs, pinned in peers/*/go.mod, into a folder of their own, and
 #                    prints it (4 minutes on two cores, once per pin)
+#   build.sh ocm-scheduler
+#                    builds the program that asks OCM's scheduler for decisions, and prints its path (2 minutes)
 #
 # The folder's name is a hash of the pins, so every checkout with the same pins shares it, and
 # changing a pin rebuilds. A binary that KUBEBUILDER_ASSETS already holds is not built.
@@ -26,6 +28,10 @@ fi
 
 if [ "${1:-}" = peers ]; then
   exec "$here/peers/build.sh"
+fi
+
+if [ "${1:-}" = ocm-scheduler ]; then
+  exec "$here/peers/ocm-scheduler/build.sh"
 fi
 
 wanted=("${control_plane[@]}")

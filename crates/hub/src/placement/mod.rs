@@ -7,6 +7,8 @@
 //! ([`apply`]), and [`events`] report the writes.
 
 mod apply;
+#[cfg(test)]
+mod differential;
 mod events;
 mod frozen;
 #[cfg(fuzzing)]

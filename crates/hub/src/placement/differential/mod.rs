@@ -1,0 +1,124 @@
+//! We decide as OCM does: both schedulers get thousands of generated snapshots, and their answers are compared.
+//!
+//! OCM's scheduler is a process (`testenv/peers/ocm-scheduler`). `make interop` builds it and runs these tests, which are ignored
+//! otherwise. What we do differently on purpose is in [`known`], and in `docs/differences.md`.
+
+mod answer;
+mod generate;
+mod known;
+mod ocm;
+mod ours;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
+
+use jiff::Timestamp;
+use ocm_api::{labels::PLACEMENT, reasons::placement as reasons};
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use serde::Serialize;
+use serde_json::Value;
+
+use self::{answer::Answer, ocm::Ocm};
+
+/// The variable that names the program which runs OCM's scheduler.
+const PROGRAM: &str = "OCM_SCHEDULER";
+/// How many snapshots are compared, unless `PROPTEST_CASES` is set.
+const CASES: u32 = 5_000;
+/// What becomes of placements: each of these at least once.
+const OUTCOMES: [&str; 9] = [
+    "ignored",
+    "kept",
+    "Misconfigured",
+    reasons::ALL_DECISIONS_SCHEDULED,
+    reasons::NOT_ALL_DECISIONS_SCHEDULED,
+    reasons::NO_MANAGED_CLUSTER_MATCHED,
+    reasons::ALL_MANAGED_CLUSTER_SETS_EMPTY,
+    reasons::NO_INTERSECTION,
+    reasons::NO_MANAGED_CLUSTER_SET_BINDINGS,
+];
+
+/// A placement and all that its decision depends on, as the API server returns it.
+#[derive(Clone, Serialize)]
+struct Snapshot {
+    now: Timestamp,
+    placement: Value,
+    clusters: Vec<Value>,
+    sets: Vec<Value>,
+    bindings: Vec<Value>,
+    decisions: Vec<Value>,
+    scores: Vec<Value>,
+}
+
+impl Snapshot {
+    /// The clusters that the placement's decisions list.
+    fn decided(&self) -> BTreeSet<String> {
+        let placement = &self.placement["metadata"];
+        let is_its = |decision: &&Value| {
+            let metadata = &decision["metadata"];
+            metadata["namespace"] == placement["namespace"] && metadata["labels"][PLACEMENT] == placement["name"]
+        };
+        let its = self.decisions.iter().filter(is_its);
+        let listed = its.filter_map(|decision| decision["status"]["decisions"].as_array()).flatten();
+        listed.filter_map(|entry| entry["clusterName"].as_str()).map(str::to_owned).collect()
+    }
+
+    /// Whether the placement's decisions list these clusters and no others.
+    fn has_decided(&self, clusters: &[String]) -> bool {
+        self.decided() == clusters.iter().cloned().collect()
+    }
+}
+
+/// As JSON, which OCM's scheduler reads.
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+fn ocm() -> Ocm {
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| panic!("{PROGRAM} is not set: run `make interop`"));
+    Ocm::start(&PathBuf::from(program))
+}
+
+fn config() -> Config {
+    let default = Config { failure_persistence: None, max_shrink_iters: 50_000, ..Config::default() };
+    let is_set = std::env::var_os("PROPTEST_CASES").is_some();
+    Config { cases: if is_set { default.cases } else { CASES }, ..default }
+}
+
+#[test]
+#[ignore = "needs OCM's scheduler: run `make interop`"]
+fn we_decide_as_ocm_does() {
+    let (ocm, outcomes) = (RefCell::new(ocm()), RefCell::new(BTreeMap::new()));
+    let compare = |snapshot: Snapshot| {
+        let expected = known::adjusted(ocm.borrow_mut().decide(&snapshot));
+        *outcomes.borrow_mut().entry(expected.outcome()).or_default() += 1;
+        no_difference(&expected, &ours::decide(&snapshot))
+    };
+    match TestRunner::new(config()).run(&generate::snapshot(), compare) {
+        Err(TestError::Fail(differences, snapshot)) => {
+            panic!("{differences}\n\nThe smallest snapshot with such a difference:\n{snapshot:?}")
+        }
+        result => result.unwrap(),
+    }
+    all_happened(&outcomes.into_inner());
+}
+
+fn no_difference(ocm: &Answer, ours: &Answer) -> Result<(), TestCaseError> {
+    match ocm.differences(ours).as_slice() {
+        [] => Ok(()),
+        differences => Err(TestCaseError::fail(differences.join("\n"))),
+    }
+}
+
+/// Few snapshots may have missed an outcome; thousands of them have not, unless the generator is wrong.
+fn all_happened(outcomes: &BTreeMap<String, u32>) {
+    println!("The outcomes, and how many snapshots had them: {outcomes:#?}");
+    let is_large = outcomes.values().sum::<u32>() >= CASES;
+    let missed: Vec<_> = OUTCOMES.iter().filter(|outcome| !outcomes.contains_key(**outcome)).collect();
+    assert!(!is_large || missed.is_empty(), "no snapshot had one of these outcomes: {missed:?}");
+}
