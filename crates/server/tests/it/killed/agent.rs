@@ -2,7 +2,7 @@
 
 use kube::{
     Api,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use ocm_api::work::v1::AppliedManifestWork;
 use ocm_testing::{
@@ -61,15 +61,16 @@ async fn an_agent_killed_at_any_write_of_a_work_from_creation_to_deletion_finish
     for nth in 1.. {
         let came_to_it = agent.mortal.live(nth, life_of_a_work(&world, &agent.cluster)).await?;
         if !came_to_it {
-            assert!(nth > 10, "the life of a work takes more than {nth} writes");
+            assert!(nth > 16, "the life of a work takes more than {nth} writes");
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// A work with an object of each strategy that writes, and one that stays when the work is deleted.
-fn spec(names: &[String; 4]) -> Value {
+/// A work with an object of each strategy that writes, one that stays when the work is deleted, and one that only this
+/// version has.
+fn spec(names: &[String; 6], value: &str) -> Value {
     let config = |name: &String, strategy: Value| {
         let id = json!({"resource": "configmaps", "namespace": "default", "name": name});
         json!({"resourceIdentifier": id, "updateStrategy": strategy})
@@ -77,22 +78,29 @@ fn spec(names: &[String; 4]) -> Value {
     let ignored = json!([{"condition": "OnSpokePresent", "jsonPointers": ["/data/b"]}]);
     let server_side = json!({"type": "ServerSideApply", "serverSideApply": {"ignoreFields": ignored}});
     let rule = json!({"resource": "configmaps", "namespace": "default", "name": names[3]});
+    let other = if value == "1" { &names[5] } else { &names[4] };
+    let manifests = names.iter().filter(|name| *name != other);
+    let manifests: Vec<_> = manifests.map(|name| config_map(name, json!({"a": value, "b": value}))).collect();
     json!({
-        "workload": {"manifests": names.each_ref().map(|name| config_map(name, json!({"a": "1", "b": "1"})))},
+        "workload": {"manifests": manifests},
         "manifestConfigs": [config(&names[1], json!({"type": "CreateOnly"})), config(&names[2], server_side)],
         "deleteOption": {"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [rule]}}
     })
 }
 
 async fn life_of_a_work(world: &World, cluster: &str) -> anyhow::Result<()> {
-    let (work, names) = (unique("work"), ["updated", "created", "applied", "kept"].map(unique));
-    world.create_work_with(cluster, &work, spec(&names)).await?;
+    let (work, names) = (unique("work"), ["updated", "created", "applied", "kept", "dropped", "added"].map(unique));
+    world.create_work_with(cluster, &work, spec(&names, "1")).await?;
     world.work_is_available(cluster, &work).await?;
-    let one = || Some("1".to_owned());
-    assert_eq!(world.config_map_values(&names).await?, [one(), one(), one(), one()]);
+    let (one, two) = (|| Some("1".to_owned()), || Some("2".to_owned()));
+    assert_eq!(world.config_map_values(&names).await?, [one(), one(), one(), one(), one(), None]);
+    let edit = Patch::Merge(json!({"spec": spec(&names, "2")}));
+    world.works(cluster).patch(&work, &PatchParams::default(), &edit).await?;
+    world.work_is_available(cluster, &work).await?;
+    assert_eq!(world.config_map_values(&names).await?, [two(), one(), two(), two(), None, two()]);
     world.works(cluster).delete(&work, &DeleteParams::default()).await?;
     world.work_is_gone(cluster, &work).await?;
-    assert_eq!(world.config_map_values(&names).await?, [None, None, None, one()]);
+    assert_eq!(world.config_map_values(&names).await?, [None, None, None, two(), None, None]);
     let records = Api::<AppliedManifestWork>::all(world.managed.clone());
     eventually("no record is left behind", || async {
         let records = records.list(&ListParams::default()).await?.items;
