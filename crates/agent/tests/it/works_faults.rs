@@ -78,8 +78,8 @@ fn manifests(world: &WorkWorld, value: &str) -> Vec<Value> {
         map("ignoring"),
         map("read"),
     ];
-    // Only in the first version.
-    all.extend((value == "1").then(|| map("pruned")));
+    // The edit takes one out and adds one.
+    all.push(map(if value == "1" { "pruned" } else { "added" }));
     all
 }
 
@@ -242,10 +242,9 @@ async fn what_is(world: &WorkWorld) -> Result<Value> {
     Ok(comparable(serde_json::from_str(&names)?))
 }
 
-/// Without versions, times and hashes.
+/// Without versions, times and hashes; of uids, whether there is one.
 fn comparable(value: Value) -> Value {
-    const DIFFER: [&str; 8] = [
-        "uid",
+    const DIFFER: [&str; 7] = [
         "resourceVersion",
         "creationTimestamp",
         "lastTransitionTime",
@@ -256,9 +255,10 @@ fn comparable(value: Value) -> Value {
     ];
     match value {
         Value::Array(items) => items.into_iter().map(comparable).collect(),
-        Value::Object(fields) => {
-            let fields = fields.into_iter().filter(|(key, _)| !DIFFER.contains(&key.as_str()));
-            Value::Object(fields.map(|(key, value)| (key, comparable(value))).collect())
+        Value::Object(mut fields) => {
+            fields.retain(|key, _| !DIFFER.contains(&key.as_str()));
+            fields.get_mut("uid").into_iter().for_each(|uid| *uid = json!(*uid != ""));
+            fields.into_iter().map(|(key, value)| (key, comparable(value))).collect()
         }
         value => value,
     }
