@@ -1,10 +1,10 @@
 //! Repairing what works applied while the hub is away, also after a restart of the agent. `docs/offline.md` describes it for
 //! people.
 //!
-//! An agent that runs repairs from its caches when the hub goes away. One that starts then has nothing to go by. So while the hub
-//! is available, a copy of each work is kept in a Secret on the managed cluster. While the first list of works has not come,
-//! `repair` applies the copies; nothing else of the work half runs. Once the list has come, passes in progress are finished, and
-//! the controllers of the work half start: a work is never applied by both.
+//! An agent that runs repairs from its caches when the hub goes away. One that is started then has no works in its caches. So
+//! while the hub is available, a copy of each work is kept in a Secret on the managed cluster. While the first list of works has
+//! not come, `repair` applies the copies; nothing else of the work half runs. Once the list has come, passes in progress are
+//! finished, and the controllers of the work half start: a work is never applied by both.
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -14,16 +14,16 @@
 //! | `repair` | applies copies |
 //! | `removal` | deletes copies that are no longer kept |
 //!
-//! # What a copy may do
+//! # Why a copy is safe to apply
 //!
-//! What follows a copy must not be more than the hub asked for last, since nobody may be able to take it back. Two rules ensure
-//! that:
+//! While the hub is away nothing is deleted, so a copy must create nothing that would not be deleted when the hub is back, and
+//! must not revert what was applied since. Two rules ensure that:
 //!
-//! - **A copy is not older than what was applied.** A pass over a work first replaces its copy, and deletes it if it cannot be
-//!   replaced, and only then applies the work.
-//! - **Only what the AppliedManifestWork lists is applied**, and nothing is added to that list. The list is complete, since an
-//!   object is taken from it only when it was deleted; see `works::apply::repair`. This does not depend on the first rule, which
-//!   the managed cluster can prevent by refusing both to replace and to delete a copy.
+//! - **A copy is not older than what was applied.** A pass over a work first replaces its copy, or deletes it if it cannot be
+//!   replaced, and then applies the work. The managed cluster can refuse both; the work is applied nevertheless.
+//! - **Only objects that the AppliedManifestWork lists are applied**, and none is added to the list; see `works::apply::repair`.
+//!   An object is listed before it is created and until it is deleted. So when the hub is back, each object is applied as the
+//!   work is then, or deleted if it is no longer in the work. This does not depend on the first rule.
 
 mod copies;
 mod copy;
