@@ -117,7 +117,7 @@ impl Macro {
         Some(match name {
             "all" => Self::All,
             "exists" => Self::Exists,
-            "exists_one" | "existsOne" => Self::ExistsOne,
+            "exists_one" => Self::ExistsOne,
             "filter" => Self::Filter,
             "map" => Self::Map,
             "optMap" => Self::OptMap,

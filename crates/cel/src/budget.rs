@@ -9,6 +9,9 @@ pub(crate) const LIST: usize = 10;
 /// What a map costs in addition to its entries.
 pub(crate) const MAP: usize = 30;
 
+/// The most bytes of a double without an exponent.
+const LONGEST_DOUBLE: usize = 330;
+
 /// What one evaluation may still cost.
 #[derive(Debug)]
 pub struct Meter {
@@ -58,6 +61,7 @@ impl Meter {
             }),
             Value::Optional(Some(value)) => self.charge_value(value),
             Value::Url(url) => self.charge_bytes(url.len()),
+            Value::Double(_) => self.charge_bytes(LONGEST_DOUBLE),
             _ => Ok(()),
         }
     }

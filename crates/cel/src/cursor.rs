@@ -26,9 +26,10 @@ impl Cursor {
         self.next -= 1;
     }
 
-    /// The next three tokens.
-    pub(crate) fn ahead(&self) -> Option<&[(Token, Position)]> {
-        self.tokens.get(self.next..self.next + 3)
+    /// The next tokens.
+    pub(crate) fn ahead<const N: usize>(&self) -> Option<[&(Token, Position); N]> {
+        let tokens: Vec<_> = self.tokens.get(self.next..self.next + N)?.iter().collect();
+        tokens.try_into().ok()
     }
 
     pub(crate) fn name(&mut self) -> Result<(Arc<str>, Position), Error> {

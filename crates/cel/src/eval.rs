@@ -119,10 +119,9 @@ impl Evaluation {
                 return Err(Problem::from("the key of a map is a string, a bool or a whole number").at(key.position));
             };
             self.at(key, |meter| meter.charge_key(&name))?;
-            if let Some(value) = self.element(element)?
-                && map.insert(name, value).is_some()
-            {
-                return Err(Problem::from("the map has two entries with this key").at(key.position));
+            // Of two entries with a key, the last one counts.
+            if let Some(value) = self.element(element)? {
+                map.insert(name, value);
             }
         }
         Ok(Value::Map(Arc::new(map)))

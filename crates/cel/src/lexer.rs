@@ -68,9 +68,13 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Position)>, Error> {
     }
 }
 
-/// Whether a word may be the name of a field, but of no variable or function.
+/// Whether a word cannot be the name of a variable or function; that of a field it may be, unless it is a literal or operator.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
+    RESERVED.contains(&name) || is_literal(name)
+}
+
+pub(crate) fn is_literal(name: &str) -> bool {
+    ["true", "false", "null", "in"].contains(&name)
 }
 
 struct Lexer<'a> {

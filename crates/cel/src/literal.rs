@@ -4,14 +4,15 @@ use crate::lexer::Token;
 
 /// A number at the start of `source`, and its length.
 pub(crate) fn number(source: &str) -> Result<(Token, usize), String> {
-    if let Some(hex) = source.strip_prefix("0x").or_else(|| source.strip_prefix("0X")) {
+    if let Some(hex) = source.strip_prefix("0x") {
         let digits = count(hex, |c| c.is_ascii_hexdigit());
         return whole(source, 2 + digits, &hex[..digits], 16);
     }
     let length = decimal_length(source);
     let text = &source[..length];
     if text.contains(['.', 'e', 'E']) {
-        let value = text.parse().map_err(|_| format!("{text} is no number"))?;
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        let value = value.ok_or_else(|| format!("{text} is no double"))?;
         return ends(source, length).map(|()| (Token::Double(value), length));
     }
     whole(source, length, text, 10)
@@ -67,7 +68,7 @@ pub(crate) fn text(source: &str) -> Result<Option<(Token, usize)>, String> {
     };
     let has = |letter: char| source[..prefix].chars().any(|c| c.eq_ignore_ascii_case(&letter));
     let (raw, bytes) = (has('r'), has('b'));
-    if prefix == 2 && !(raw && bytes) {
+    if prefix == 2 && !(bytes && source[1..].starts_with(['r', 'R'])) {
         return Ok(None);
     }
     let triple = quote.to_string().repeat(3);
@@ -182,7 +183,7 @@ mod tests {
             ("'''a\n'b'''", string("a\n'b"), 10),
             (r"'\x41\u00e9\U0001F600\101\n'", string("Aé😀A\n"), 28),
             (r"b'\xff'", Token::Bytes([255].into()), 7),
-            ("rb'\\'", Token::Bytes((*b"\\").into()), 5),
+            ("br'\\'", Token::Bytes((*b"\\").into()), 5),
         ];
         for (source, token, length) in cases {
             assert_eq!(text(source), Ok(Some((token, length))), "{source}");

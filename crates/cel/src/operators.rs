@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use crate::{Key, Value, ast::Mode, budget::Meter, error::Problem, value::Map};
+use crate::{Key, Value, ast::Mode, budget::Meter, error::Problem, functions::time, value::Map};
 
 /// An operator with two operands. The logical ones are not among them, since they need not read both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +58,6 @@ impl Operator {
     fn order(self, meter: &mut Meter, left: &Value, right: &Value, fits: fn(Ordering) -> bool) -> Result {
         match compare(meter, left, right)? {
             Some(order) => Ok(Value::Bool(fits(order))),
-            // No number is less or greater than NaN.
-            None if matches!((left, right), (Value::Double(_), _) | (_, Value::Double(_)))
-                && is_number(left)
-                && is_number(right) =>
-            {
-                Ok(Value::Bool(false))
-            }
             None => Err(self.mismatch(left, right)),
         }
     }
@@ -79,13 +72,13 @@ impl Operator {
                 self.doubles(*a, *b).map(Value::Double).ok_or_else(|| self.mismatch(left, right))
             }
             (Value::Timestamp(a), Value::Timestamp(b)) if self == Self::Subtract => {
-                Ok(Value::Duration(a.duration_since(*b)))
+                time::duration(Some(a.duration_since(*b))).ok_or_else(|| self.overflow("duration"))
             }
             (Value::Timestamp(a), Value::Duration(b)) if self == Self::Subtract => {
-                a.checked_sub(*b).map(Value::Timestamp).map_err(|_| self.overflow("timestamp"))
+                time::timestamp(a.checked_sub(*b).ok()).ok_or_else(|| self.overflow("timestamp"))
             }
             (Value::Duration(a), Value::Duration(b)) if self == Self::Subtract => {
-                a.checked_sub(*b).map(Value::Duration).ok_or_else(|| self.overflow("duration"))
+                time::duration(a.checked_sub(*b)).ok_or_else(|| self.overflow("duration"))
             }
             _ => Err(self.mismatch(left, right)),
         }
@@ -140,10 +133,6 @@ pub(crate) fn compare(meter: &mut Meter, left: &Value, right: &Value) -> Result<
     Ok(left.compare(right))
 }
 
-fn is_number(value: &Value) -> bool {
-    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
-}
-
 fn add(meter: &mut Meter, left: &Value, right: &Value) -> Result {
     let overflow = |type_| move || Operator::Add.overflow(type_);
     match (left, right) {
@@ -162,11 +151,9 @@ fn add(meter: &mut Meter, left: &Value, right: &Value) -> Result {
             meter.charge(a.len() + b.len())?;
             Ok(Value::List([a.as_ref(), b.as_ref()].concat().into()))
         }
-        (Value::Duration(a), Value::Duration(b)) => {
-            a.checked_add(*b).map(Value::Duration).ok_or_else(overflow("duration"))
-        }
+        (Value::Duration(a), Value::Duration(b)) => time::duration(a.checked_add(*b)).ok_or_else(overflow("duration")),
         (Value::Timestamp(time), Value::Duration(duration)) | (Value::Duration(duration), Value::Timestamp(time)) => {
-            time.checked_add(*duration).map(Value::Timestamp).map_err(|_| overflow("timestamp")())
+            time::timestamp(time.checked_add(*duration).ok()).ok_or_else(overflow("timestamp"))
         }
         _ => Err(Operator::Add.mismatch(left, right)),
     }
@@ -249,11 +236,13 @@ pub(crate) fn select(meter: &mut Meter, value: &Value, field: &Arc<str>, mode: M
         (Value::Optional(None), _) => return Ok(Value::Optional(None)),
         (Value::Optional(Some(inner)), _) => return select(meter, inner, field, Mode::Optional),
         (Value::Map(map), _) => map,
-        _ => {
+        (Value::List(_), _) | (_, Mode::Value) => {
             // The message names the field.
             meter.charge_bytes(field.len())?;
             return Err(format!("there is no field {field} in {}", article(value)).into());
         }
+        (_, Mode::Test) => return Ok(Value::Bool(false)),
+        (_, Mode::Optional) => return Ok(Value::Optional(None)),
     };
     let found = find(meter, map, Some(Key::String(field.clone())))?;
     match mode {
@@ -275,6 +264,7 @@ pub(crate) fn index(meter: &mut Meter, value: &Value, index: &Value, is_optional
             usize::try_from(place).ok().and_then(|place| items.get(place))
         }
         Value::Map(map) => find(meter, map, index.as_key())?,
+        _ if is_optional => None,
         _ => return Err(format!("{} has no elements", article(value)).into()),
     };
     match (found, is_optional) {

@@ -186,6 +186,11 @@ impl Parser<'_> {
     fn dot(&mut self, position: Position, operand: Expr) -> Result<Expr> {
         let mode = if self.cursor.accept("?") { Mode::Optional } else { Mode::Value };
         let (name, place) = self.cursor.name()?;
+        if lexer::is_literal(&name) {
+            return Err(
+                Problem::Invalid(format!("{name} cannot be the name of a field here; use [\"{name}\"]")).at(place)
+            );
+        }
         if mode == Mode::Value && self.cursor.accept("(") {
             return match Macro::named(&name) {
                 Some(kind) => self.comprehension(place, kind, operand),
@@ -248,7 +253,7 @@ impl Parser<'_> {
         if let Some(qualified) = self.qualified_function(&name) {
             return self.call(position, Style::Global, &qualified, Vec::new());
         }
-        match value::type_named(&name) {
+        match self.type_named(&name) {
             Some(type_) => node(position, Kind::Literal(Value::Type(type_))),
             None => Err(self.unknown_name(&name, position)),
         }
@@ -256,7 +261,7 @@ impl Parser<'_> {
 
     /// The name of a function such as `optional.of`, whose parenthesis is taken.
     fn qualified_function(&mut self, first: &str) -> Option<String> {
-        let [dot, second, parenthesis] = self.cursor.ahead()? else { return None };
+        let [dot, second, parenthesis] = self.cursor.ahead::<3>()?;
         let (Token::Symbol("."), Token::Name(second), Token::Symbol("(")) = (&dot.0, &second.0, &parenthesis.0) else {
             return None;
         };
@@ -264,6 +269,20 @@ impl Parser<'_> {
         self.environment.function(&qualified, Style::Global)?;
         (0..3).for_each(|_| self.cursor.skip());
         Some(qualified)
+    }
+
+    /// A type that can be named, also with its package.
+    fn type_named(&mut self, first: &str) -> Option<&'static str> {
+        let qualified = self.cursor.ahead::<4>().and_then(|ahead| match ahead.map(|(token, _)| token) {
+            [Token::Symbol("."), Token::Name(second), Token::Symbol("."), Token::Name(third)] => {
+                value::type_named(&format!("{first}.{second}.{third}"))
+            }
+            _ => None,
+        });
+        if qualified.is_some() {
+            (0..4).for_each(|_| self.cursor.skip());
+        }
+        qualified.or_else(|| value::type_named(first))
     }
 
     fn unknown_name(&self, name: &str, position: Position) -> Error {
@@ -277,12 +296,12 @@ impl Parser<'_> {
             let kind = if style == Style::Method { "method" } else { "function" };
             Problem::Invalid(format!("there is no {kind} {name}()")).at(position)
         })?;
-        while !self.cursor.accept(")") {
+        if !self.cursor.accept(")") {
             args.push(self.expression()?);
-            if !self.cursor.accept(",") {
-                self.cursor.expect(")")?;
-                break;
+            while self.cursor.accept(",") {
+                args.push(self.expression()?);
             }
+            self.cursor.expect(")")?;
         }
         check_count(function, args.len(), style).map_err(|problem| problem.at(position))?;
         node(position, Kind::Call(function, args))
@@ -302,7 +321,10 @@ impl Parser<'_> {
 
     /// A macro on `range`, whose opening parenthesis is taken.
     fn comprehension(&mut self, position: Position, kind: Macro, range: Expr) -> Result<Expr> {
-        let (variable, _) = self.cursor.name()?;
+        let (variable, place) = self.cursor.name()?;
+        if lexer::is_reserved(&variable) {
+            return Err(Problem::Invalid(format!("{variable} is a reserved word")).at(place));
+        }
         self.cursor.expect(",")?;
         self.variables.push(variable);
         let mut body = self.expression()?;
@@ -317,6 +339,10 @@ impl Parser<'_> {
 
     fn list(&mut self, position: Position) -> Result<Expr> {
         let mut elements = Vec::new();
+        if self.cursor.accept(",") {
+            self.cursor.expect("]")?;
+            return node(position, Kind::List(elements));
+        }
         while !self.cursor.accept("]") {
             let is_optional = self.cursor.accept("?");
             elements.push(Element { value: self.expression()?, is_optional });
@@ -330,6 +356,10 @@ impl Parser<'_> {
 
     fn map(&mut self, position: Position) -> Result<Expr> {
         let mut entries = Vec::new();
+        if self.cursor.accept(",") {
+            self.cursor.expect("}")?;
+            return node(position, Kind::Map(entries));
+        }
         while !self.cursor.accept("}") {
             let is_optional = self.cursor.accept("?");
             let key = self.expression()?;

@@ -46,8 +46,21 @@ pub enum Key {
 }
 
 /// The types that expressions can name.
-const TYPES: [&str; 11] =
-    ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"];
+const TYPES: [&str; 13] = [
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+];
 
 pub(crate) fn type_named(name: &str) -> Option<&'static str> {
     TYPES.into_iter().find(|known| *known == name)

@@ -254,6 +254,7 @@ fn what_is_compared_or_looked_up_is_paid_for() {
         ("int(object.text)", megabyte),
         ("uint(object.text)", megabyte),
         ("object.keys.x == object.keys.y", 10_000 * 20),
+        ("'%s'.format([[1e-308, 1e-308, 1e-308]])", 3 * 310),
         ("object.keys.x != object.keys.y", 10_000 * 20),
     ] {
         let units = cost(source, &object);

@@ -16,12 +16,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::global("timestamp", 1..=1, timestamp),
 ];
 
+/// The most bytes of a timestamp that is read.
+const LONGEST_TIMESTAMP: usize = 100;
+
 fn bool(_: &mut Meter, args: &[Value]) -> Outcome {
     match args {
         [Value::Bool(value)] => Ok(Value::Bool(*value)),
         [Value::String(text)] => match text.as_ref() {
-            "1" | "t" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
-            "0" | "f" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
             _ => Err(unreadable(text, "bool")),
         },
         _ => mismatch("bool", args),
@@ -39,7 +42,8 @@ fn int(meter: &mut Meter, args: &[Value]) -> Outcome {
             meter.charge_bytes(text.len())?;
             text.parse().map(Value::Int).map_err(|_| unreadable(text, "int"))
         }
-        [Value::Timestamp(time)] => Ok(Value::Int(time.as_second())),
+        [Value::Timestamp(time)] => Ok(Value::Int(time.as_nanosecond().div_euclid(1_000_000_000) as i64)),
+        [Value::Duration(duration)] => Ok(Value::Int(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))),
         _ => mismatch("int", args),
     }
 }
@@ -53,7 +57,8 @@ fn uint(meter: &mut Meter, args: &[Value]) -> Outcome {
         [Value::Double(_)] => Err(out_of_range("uint")),
         [Value::String(text)] => {
             meter.charge_bytes(text.len())?;
-            text.parse().map(Value::Uint).map_err(|_| unreadable(text, "uint"))
+            let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+            number.map(Value::Uint).ok_or_else(|| unreadable(text, "uint"))
         }
         _ => mismatch("uint", args),
     }
@@ -67,7 +72,9 @@ fn double(meter: &mut Meter, args: &[Value]) -> Outcome {
         [Value::Uint(value)] => Ok(Value::Double(*value as f64)),
         [Value::String(text)] => {
             meter.charge_bytes(text.len())?;
-            text.parse().map(Value::Double).map_err(|_| unreadable(text, "double"))
+            // What is too large is infinite to our parser, and an error to Go's.
+            let fits = |number: &f64| !number.is_infinite() || !text.contains(|c: char| c.is_ascii_digit());
+            text.parse().ok().filter(fits).map(Value::Double).ok_or_else(|| unreadable(text, "double"))
         }
         _ => mismatch("double", args),
     }
@@ -91,7 +98,7 @@ fn string(meter: &mut Meter, args: &[Value]) -> Outcome {
             meter.charge_bytes(bytes.len())?;
             std::str::from_utf8(bytes).map_err(|_| "string() needs bytes that are valid UTF-8")?.to_owned()
         }
-        [value] => match scalar(value) {
+        [value] => match scalar(value).filter(|_| !matches!(value, Value::Type(_))) {
             Some(text) => text,
             None => return mismatch("string", args),
         },
@@ -148,13 +155,13 @@ fn timestamp(_: &mut Meter, args: &[Value]) -> Outcome {
     match args {
         [Value::Timestamp(value)] => Ok(Value::Timestamp(*value)),
         [Value::Int(seconds)] => {
-            Timestamp::from_second(*seconds).map(Value::Timestamp).map_err(|_| out_of_range("timestamp"))
+            time::timestamp(Timestamp::from_second(*seconds).ok()).ok_or_else(|| out_of_range("timestamp"))
         }
-        // The longest has nanoseconds and an offset.
-        [Value::String(text)] if text.len() <= 35 && text.as_bytes().get(10) == Some(&b'T') => {
-            text.parse().map(Value::Timestamp).map_err(|_| unreadable(text, "timestamp"))
+        [Value::String(text)] => {
+            let time =
+                Some(text).filter(|text| text.len() <= LONGEST_TIMESTAMP).and_then(|text| time::parse_timestamp(text));
+            time::timestamp(time).ok_or_else(|| unreadable(text, "timestamp"))
         }
-        [Value::String(text)] => Err(unreadable(text, "timestamp")),
         _ => mismatch("timestamp", args),
     }
 }

@@ -41,13 +41,14 @@ fn substitute<'a>(meter: &mut Meter, text: &mut String, clause: &'a str, value: 
     match verb {
         's' => {
             meter.charge_value(value)?;
-            write(text, value, false)?;
+            write(text, value)?;
         }
         'f' | 'e' => {
             meter.charge_bytes(LONGEST_NUMBER)?;
             text.push_str(&decimal(verb, precision.unwrap_or(6), value)?);
         }
         'd' | 'b' | 'o' | 'x' | 'X' => {
+            meter.charge_bytes(LONGEST_NUMBER)?;
             meter.charge_value(value)?;
             meter.charge_value(value)?;
             text.push_str(&digits(verb, value)?);
@@ -66,27 +67,27 @@ fn precision(clause: &str) -> Result<(Option<usize>, &str), Problem> {
     }
 }
 
-/// Writes any value; texts in quotes where they are elements.
-fn write(text: &mut String, value: &Value, quoted: bool) -> Result<(), Problem> {
+/// Writes any value.
+fn write(text: &mut String, value: &Value) -> Result<(), Problem> {
     match value {
         Value::Null => text.push_str("null"),
-        Value::String(content) if quoted => text.extend(["\"", content, "\""]),
         Value::String(content) => text.push_str(content),
         Value::Bytes(bytes) => text.push_str(&String::from_utf8_lossy(bytes)),
         Value::List(items) => {
-            let writes = items.iter().map(|item| move |text: &mut String| write(text, item, true));
+            let writes = items.iter().map(|item| move |text: &mut String| write(text, item));
             enclosed(text, ["[", "]"], writes)?;
         }
         Value::Map(map) => {
             let writes = map.iter().map(|(key, value)| {
                 move |text: &mut String| {
-                    write(text, &key.into(), true)?;
+                    write(text, &key.into())?;
                     text.push_str(": ");
-                    write(text, value, true)
+                    write(text, value)
                 }
             });
             enclosed(text, ["{", "}"], writes)?;
         }
+        Value::Double(number) => text.push_str(&plain(*number)),
         other => match convert::scalar(other) {
             Some(content) => text.push_str(&content),
             None => return Err(format!("format() cannot write a value of type {}", other.type_name()).into()),
@@ -117,7 +118,10 @@ fn decimal(verb: char, precision: usize, value: &Value) -> Result<String, Proble
         Value::Uint(number) => *number as f64,
         other => return Err(format!("format() writes numbers with %{verb}, not {}", other.type_name()).into()),
     };
-    if verb == 'f' || !number.is_finite() {
+    if !number.is_finite() {
+        return Ok(plain(number));
+    }
+    if verb == 'f' {
         return Ok(format!("{number:.precision$}"));
     }
     let scientific = format!("{number:.precision$e}");
@@ -126,10 +130,20 @@ fn decimal(verb: char, precision: usize, value: &Value) -> Result<String, Proble
     Ok(format!("{mantissa}e{sign}{exponent:0>2}"))
 }
 
+/// A number without an exponent.
+fn plain(number: f64) -> String {
+    match number {
+        f64::INFINITY => "Infinity".to_owned(),
+        f64::NEG_INFINITY => "-Infinity".to_owned(),
+        number => number.to_string(),
+    }
+}
+
 fn digits(verb: char, value: &Value) -> Result<String, Problem> {
     Ok(match (verb, value) {
         ('d', Value::Int(number)) => number.to_string(),
         ('d', Value::Uint(number)) => number.to_string(),
+        ('d', Value::Double(number)) => plain(*number),
         ('b', Value::Bool(value)) => u8::from(*value).to_string(),
         ('x', Value::String(text)) => hex(text.as_bytes()),
         ('X', Value::String(text)) => hex(text.as_bytes()).to_uppercase(),

@@ -43,8 +43,18 @@ fn compare(name: &str, meter: &mut Meter, a: &Value, b: &Value) -> Result<Orderi
         .ok_or_else(|| format!("{name}() cannot compare {} and {}", a.type_name(), b.type_name()).into())
 }
 
+/// Whether elements such as the first one have an order.
+fn check_first(name: &str, items: &[Value]) -> Result<(), Problem> {
+    match items.first() {
+        Some(Value::Double(_)) | None => Ok(()),
+        Some(first) if first.compare(first).is_some() => Ok(()),
+        Some(first) => Err(format!("{name}() is not defined for a list of {}", first.type_name()).into()),
+    }
+}
+
 fn is_sorted(meter: &mut Meter, args: &[Value]) -> Outcome {
     let items = list("isSorted", args)?;
+    check_first("isSorted", items)?;
     for pair in items.windows(2) {
         if let [a, b] = pair
             && compare("isSorted", meter, a, b)?.is_gt()
@@ -69,6 +79,7 @@ fn sum(meter: &mut Meter, args: &[Value]) -> Outcome {
 
 fn extreme(name: &str, wanted: Ordering, meter: &mut Meter, args: &[Value]) -> Outcome {
     let items = list(name, args)?;
+    check_first(name, items)?;
     let Some((first, rest)) = items.split_first() else { return Err(format!("{name}() of an empty list").into()) };
     let found = rest.iter().try_fold(first, |so_far, item| {
         Ok::<_, Problem>(if compare(name, meter, item, so_far)? == wanted { item } else { so_far })

@@ -8,11 +8,12 @@ mod lists;
 pub mod named;
 mod optional;
 mod quantity;
+mod re2;
 mod regexes;
 pub mod semver;
 mod standard;
 mod strings;
-mod time;
+pub(crate) mod time;
 pub mod url;
 
 use std::ops::RangeInclusive;

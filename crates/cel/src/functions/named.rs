@@ -1,6 +1,6 @@
 //! Formats with a name, such as that of a DNS label.
 
-use super::{Function, Outcome, mismatch, url::Url};
+use super::{Function, Outcome, mismatch, time, url::Url};
 use crate::{Meter, Value, budget::LIST};
 
 macro_rules! formats {
@@ -92,9 +92,13 @@ fn problem(format: Format, text: &str) -> Option<&'static str> {
         Format::Uri => Url::parse(text).is_none().then_some("must be a URI"),
         Format::Uuid => (!is_uuid(text)).then_some("must be a UUID, such as 123e4567-e89b-12d3-a456-426614174000"),
         Format::Byte => (!is_base64(text)).then_some("must be encoded with base64"),
-        Format::Date => text.parse::<jiff::civil::Date>().is_err().then_some("must be a date, such as 2024-01-31"),
+        Format::Date => {
+            let is_date = text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok();
+            (!is_date).then_some("must be a date, such as 2024-01-31")
+        }
         Format::DateTime => {
-            let is_time = text.parse::<jiff::Timestamp>().is_ok() && text.as_bytes().get(10) == Some(&b'T');
+            // Unlike a timestamp, it may be written in lower case.
+            let is_time = text.len() <= 100 && time::parse_timestamp(&text.to_ascii_uppercase()).is_some();
             (!is_time).then_some("must be a time, such as 2024-01-31T12:00:00Z")
         }
     }
@@ -163,5 +167,8 @@ fn is_uuid(text: &str) -> bool {
 fn is_base64(text: &str) -> bool {
     let content = text.trim_end_matches('=');
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "+/".contains(c);
-    text.len().is_multiple_of(4) && text.len() - content.len() <= 2 && content.chars().all(is_letter)
+    !text.is_empty()
+        && text.len().is_multiple_of(4)
+        && text.len() - content.len() <= 2
+        && content.chars().all(is_letter)
 }

@@ -1,7 +1,7 @@
 //! Optional values.
 
 use super::{Function, Outcome, mismatch};
-use crate::{Meter, Value};
+use crate::{Meter, Value, budget::LIST};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::global("optional.none", 0..=0, |_, _| Ok(Value::Optional(None))),
@@ -11,7 +11,31 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::method("value", 1..=1, value),
     Function::method("or", 2..=2, or),
     Function::method("orValue", 2..=2, or_value),
+    Function::method("first", 1..=1, |_, args| element("first", args, <[Value]>::first)),
+    Function::method("last", 1..=1, |_, args| element("last", args, <[Value]>::last)),
+    Function::global("optional.unwrap", 1..=1, |meter, args| unwrap("optional.unwrap", meter, args)),
+    Function::method("unwrapOpt", 1..=1, |meter, args| unwrap("unwrapOpt", meter, args)),
 ];
+
+/// An element of a list, if it has one.
+fn element(name: &str, args: &[Value], find: fn(&[Value]) -> Option<&Value>) -> Outcome {
+    match args {
+        [Value::List(items)] => Ok(Value::Optional(find(items).cloned().map(Into::into))),
+        _ => mismatch(name, args),
+    }
+}
+
+/// The values of a list of optionals.
+fn unwrap(name: &str, meter: &mut Meter, args: &[Value]) -> Outcome {
+    let [Value::List(items)] = args else { return mismatch(name, args) };
+    meter.charge(LIST + items.len())?;
+    let value = |item: &Value| match item {
+        Value::Optional(value) => Ok(value.as_ref().map(|value| value.as_ref().clone())),
+        other => Err(format!("{name}() needs a list of optionals, and found {}", other.type_name())),
+    };
+    let values = items.iter().filter_map(|item| value(item).transpose());
+    Ok(Value::List(values.collect::<Result<Vec<_>, _>>()?.into()))
+}
 
 fn of(_: &mut Meter, args: &[Value]) -> Outcome {
     match args {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regex_automata::meta::{BuildError, Regex};
 
-use super::{Function, Outcome, excerpt, mismatch};
+use super::{Function, Outcome, excerpt, mismatch, re2};
 use crate::{Meter, Problem, Value, budget::LIST};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -60,9 +60,10 @@ fn compile(meter: &mut Meter, pattern: &str) -> Result<Regex, Problem> {
         return Err(format!("the regular expression {} is longer than {LONGEST} bytes", excerpt(pattern)).into());
     }
     meter.charge(COMPILED + pattern.len())?;
+    let unreadable = || Problem::from(format!("{} is no regular expression", excerpt(pattern)));
+    let translated = re2::translated(pattern).ok_or_else(unreadable)?;
     let config = Regex::config().nfa_size_limit(Some(LARGEST)).hybrid_cache_capacity(LARGEST).onepass(false).dfa(false);
-    let regex =
-        Regex::builder().configure(config).build(&ascii_classes(pattern)).map_err(|error| invalid(pattern, &error))?;
+    let regex = Regex::builder().configure(config).build(&translated).map_err(|error| invalid(pattern, &error))?;
     meter.regexes.keep(pattern, &regex);
     Ok(regex)
 }
@@ -73,28 +74,6 @@ fn invalid(pattern: &str, error: &BuildError) -> Problem {
         Some(_) => format!("the regular expression {pattern} is too large: it repeats or lists too much").into(),
         None => format!("{pattern} is no regular expression").into(),
     }
-}
-
-/// The pattern with `\d`, `\w`, `\s` and `\b` as in RE2, where they are about ASCII.
-fn ascii_classes(pattern: &str) -> String {
-    let mut rewritten = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        let escaped = if character == '\\' { characters.next() } else { None };
-        match escaped {
-            Some('d') => rewritten.push_str("[0-9]"),
-            Some('D') => rewritten.push_str("[^0-9]"),
-            Some('w') => rewritten.push_str("[0-9A-Za-z_]"),
-            Some('W') => rewritten.push_str("[^0-9A-Za-z_]"),
-            Some('s') => rewritten.push_str(r"[\t\n\x0C\r ]"),
-            Some('S') => rewritten.push_str(r"[^\t\n\x0C\r ]"),
-            Some('b') => rewritten.push_str(r"(?-u:\b)"),
-            Some('z') => rewritten.push_str(r"\z"),
-            Some(other) => rewritten.extend([character, other]),
-            None => rewritten.push(character),
-        }
-    }
-    rewritten
 }
 
 fn matches(meter: &mut Meter, args: &[Value]) -> Outcome {

@@ -56,6 +56,14 @@ fn offset(text: &str, place: i64) -> Result<usize, Problem> {
     found.ok_or_else(|| format!("the text has no place {place}").into())
 }
 
+/// Where in a text its n-th character begins; `None` behind the last one.
+fn start(text: &str, place: i64) -> Result<Option<usize>, Problem> {
+    match usize::try_from(place) {
+        Ok(place) => Ok(text.char_indices().map(|(start, _)| start).nth(place)),
+        Err(_) => Err(format!("the text has no place {place}").into()),
+    }
+}
+
 /// At which character of a text a byte is.
 fn place(text: &str, start: Option<usize>) -> Value {
     let count = |start| i64::try_from(text[..start].chars().count()).unwrap_or(i64::MAX);
@@ -66,9 +74,13 @@ fn index_of(meter: &mut Meter, args: &[Value]) -> Outcome {
     let (text, part, from) = match args {
         [Value::List(items), value] => return lists::position(meter, items.iter().enumerate(), value),
         [Value::String(text), Value::String(part)] => (text, part, 0),
+        [Value::String(_), Value::String(part), Value::Int(place)] if part.is_empty() => return Ok(Value::Int(*place)),
         [Value::String(text), Value::String(part), Value::Int(place)] => {
             meter.charge_bytes(text.len())?;
-            (text, part, offset(text, *place)?)
+            match start(text, *place)? {
+                Some(start) => (text, part, start),
+                None => return Ok(Value::Int(-1)),
+            }
         }
         _ => return mismatch("indexOf", args),
     };
@@ -80,10 +92,14 @@ fn last_index_of(meter: &mut Meter, args: &[Value]) -> Outcome {
     let (text, part, until) = match args {
         [Value::List(items), value] => return lists::position(meter, items.iter().enumerate().rev(), value),
         [Value::String(text), Value::String(part)] => (text, part, text.len()),
+        [Value::String(_), Value::String(part), Value::Int(place)] if part.is_empty() => return Ok(Value::Int(*place)),
         // The part may begin at that place and end behind it.
         [Value::String(text), Value::String(part), Value::Int(place)] => {
             meter.charge_bytes(text.len())?;
-            (text, part, text.len().min(offset(text, *place)? + part.len()))
+            match start(text, *place)? {
+                Some(start) => (text, part, text.len().min(start + part.len())),
+                None => return Ok(Value::Int(-1)),
+            }
         }
         _ => return mismatch("lastIndexOf", args),
     };

@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field("getSeconds", args, |time| i64::from(time.second()), Some(|duration| duration.as_secs()))
     }),
     Function::method("getMilliseconds", 1..=2, |_, args| {
-        let of_duration = |duration: SignedDuration| i64::from(duration.subsec_millis());
+        let of_duration = |duration: SignedDuration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         field("getMilliseconds", args, |time| i64::from(time.millisecond()), Some(of_duration))
     }),
 ];
@@ -53,15 +53,17 @@ fn in_zone(time: Timestamp, zone: &str) -> Result<Zoned, Problem> {
     let unknown = || Problem::from(format!("there is no time zone {}", excerpt(zone)));
     let zone = match zone.split_once(':') {
         Some((hours, minutes)) => TimeZone::fixed(offset(hours, minutes).ok_or_else(unknown)?),
-        None => TimeZone::get(zone).map_err(|_| unknown())?,
+        None if zone.is_empty() => TimeZone::UTC,
+        // Names are in the case that they have.
+        None => TimeZone::get(zone).ok().filter(|found| found.iana_name() == Some(zone)).ok_or_else(unknown)?,
     };
     Ok(time.to_zoned(zone))
 }
 
 fn offset(hours: &str, minutes: &str) -> Option<jiff::tz::Offset> {
     let sign = if hours.starts_with('-') { -1 } else { 1 };
-    let hours: i32 = hours.trim_start_matches(['+', '-']).parse().ok().filter(|hours| *hours < 24)?;
-    let minutes: i32 = minutes.parse().ok().filter(|minutes| (0..60).contains(minutes))?;
+    let hours: i32 = hours.trim_start_matches(['+', '-']).parse().ok().filter(|hours| *hours < 100)?;
+    let minutes: i32 = minutes.parse().ok().filter(|minutes| (0..100).contains(minutes))?;
     jiff::tz::Offset::from_seconds(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
@@ -123,13 +125,70 @@ fn part_of(fraction: &str, unit: i128) -> Option<i128> {
     Some(value * unit / 10_i128.pow(u32::try_from(digits.len()).ok()?))
 }
 
-/// A duration in seconds, with as many decimals as it takes.
+/// A duration in seconds, as the number that is nearest to it.
 pub(super) fn seconds(duration: SignedDuration) -> String {
-    let nanos = duration.as_nanos();
-    let sign = if nanos < 0 { "-" } else { "" };
-    let (whole, fraction) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
-    let fraction = format!(".{fraction:09}");
-    format!("{sign}{whole}{}s", fraction.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}s", duration.as_secs_f64())
+}
+
+/// A duration of 64 bits of nanoseconds.
+pub(crate) fn duration(duration: Option<SignedDuration>) -> Option<Value> {
+    duration.filter(|duration| i64::try_from(duration.as_nanos()).is_ok()).map(Value::Duration)
+}
+
+/// A timestamp, which is not before the year 1.
+pub(crate) fn timestamp(time: Option<Timestamp>) -> Option<Value> {
+    const FIRST: i64 = -62_135_596_800;
+    time.filter(|time| time.as_nanosecond() >= i128::from(FIRST) * 1_000_000_000).map(Value::Timestamp)
+}
+
+/// A timestamp as Go reads it by RFC 3339: the hour may have one digit, and a fraction any number of them.
+pub(super) fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    let (date, rest) = text.split_once('T').filter(|(date, _)| date.len() == 10)?;
+    let (year, month, day) = (digits(date.get(..4)?)?, digits(date.get(5..7)?)?, digits(date.get(8..)?)?);
+    let zone = rest.find(['Z', '+', '-'])?;
+    let (time, zone) = rest.split_at(zone);
+    let (time, fraction) = time.split_once(['.', ',']).map_or((time, None), |(time, fraction)| (time, Some(fraction)));
+    let [hour, minute, second] = <[&str; 3]>::try_from(time.split(':').collect::<Vec<_>>()).ok()?;
+    let is_shaped = date.get(4..5) == Some("-")
+        && date.get(7..8) == Some("-")
+        && (1..=2).contains(&hour.len())
+        && minute.len() == 2
+        && second.len() == 2;
+    let nanos = fraction.map_or(Some(0), nanos)?;
+    let time = jiff::civil::DateTime::new(
+        i16::try_from(year).ok()?,
+        i8::try_from(month).ok()?,
+        i8::try_from(day).ok()?,
+        i8::try_from(digits(hour)?).ok()?,
+        i8::try_from(digits(minute)?).ok()?,
+        i8::try_from(digits(second)?).ok()?,
+        nanos,
+    );
+    let time = time.ok().filter(|_| is_shaped)?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    time.checked_sub(SignedDuration::from_secs(zone_seconds(zone)?)).ok()
+}
+
+fn digits(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| text.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// The first nine digits of a fraction.
+fn nanos(fraction: &str) -> Option<i32> {
+    let all = digits(fraction.get(..fraction.len().min(9))?)?;
+    let is_number = fraction.chars().all(|c| c.is_ascii_digit());
+    let scale = 10_i64.pow(9 - u32::try_from(fraction.len().min(9)).ok()?);
+    i32::try_from(all * scale).ok().filter(|_| is_number)
+}
+
+/// `Z`, or an offset such as `+02:00`.
+fn zone_seconds(zone: &str) -> Option<i64> {
+    if zone == "Z" {
+        return Some(0);
+    }
+    let (sign, offset) = zone.split_at_checked(1)?;
+    let (hours, minutes) = offset.split_once(':').filter(|(hours, minutes)| hours.len() == 2 && minutes.len() == 2)?;
+    let (hours, minutes) = (digits(hours).filter(|hours| *hours <= 24)?, digits(minutes).filter(|m| *m <= 60)?);
+    Some((hours * 3600 + minutes * 60) * if sign == "-" { -1 } else { 1 })
 }
 
 #[cfg(test)]

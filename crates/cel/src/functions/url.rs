@@ -41,12 +41,18 @@ impl Url {
         self.scheme.len() + self.host.len() + self.path.len() + self.query.len()
     }
 
+    /// A fragment is allowed, and ignored. In Kubernetes the text is read with it first, as that of a request.
     pub(super) fn parse(text: &str) -> Option<Self> {
+        Self::read(text)?;
+        Self::read(text.split('#').next()?)
+    }
+
+    fn read(text: &str) -> Option<Self> {
         if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
             return None;
         }
         let (scheme, rest) = split_scheme(text)?;
-        if scheme.is_empty() && !rest.starts_with('/') {
+        if scheme.is_empty() && !rest.starts_with('/') && text != "*" {
             return None;
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -54,13 +60,13 @@ impl Url {
         {
             Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
             // After a scheme, what does not begin with a slash is no path.
-            None if rest.starts_with('/') => ("", rest),
+            None if rest.starts_with('/') || rest == "*" => ("", rest),
             None => ("", ""),
         };
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        (is_host(host) && decoded(path, false).is_some()).then(|| Self {
+        let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        (is_user(user) && is_host(host) && decoded(path, false).is_some()).then(|| Self {
             scheme: scheme.to_ascii_lowercase(),
-            host: host.to_owned(),
+            host: host.replacen("%25", "%", 1),
             path: path.to_owned(),
             query: query.to_owned(),
         })
@@ -81,10 +87,23 @@ fn is_host(host: &str) -> bool {
     let (name, port) = split_port(host);
     let is_port = port.is_none_or(|port| port.chars().all(|c| c.is_ascii_digit()));
     let is_name = match name.strip_prefix('[').map(|name| name.strip_suffix(']')) {
-        Some(address) => address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok()),
-        None => !name.contains(|c: char| c.is_ascii_whitespace() || "\"<>\\^`{}|[]".contains(c)),
+        Some(address) => address.is_some_and(|address| {
+            let address = address.split("%25").next().unwrap_or_default();
+            address.parse::<std::net::Ipv6Addr>().is_ok()
+        }),
+        // Only what is no ASCII may be escaped.
+        None => {
+            !name.contains(|c: char| c.is_ascii_whitespace() || "#\\^`{}|[]".contains(c))
+                && name.split('%').skip(1).all(|code| code.starts_with(|c: char| c.is_ascii_hexdigit() && c > '7'))
+        }
     };
     is_port && is_name && decoded(name, false).is_some()
+}
+
+/// What may be in front of a host, and an @.
+fn is_user(user: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+    user.chars().all(is_plain) && decoded(user, false).is_some()
 }
 
 /// The name of a host, and its port.
