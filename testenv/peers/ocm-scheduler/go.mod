@@ -1,6 +1,5 @@
 // OCM's scheduling controller, which `make decisions` asks what it decides. The version is that of ../ocm.
 // To move to another release: change the version, then `go mod tidy` here.
-// GONOSUMDB=sigs.k8s.io/about-api, since that module is not in the checksum database.
 module ocm-rs/testenv/peers/ocm-scheduler
 
 go 1.26.0

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ocm_api::reasons::placement::MISCONFIGURED;
+use ocm_api::{
+    labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
+    reasons::placement::MISCONFIGURED,
+};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What became of a placement.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,5 +117,17 @@ impl Decided {
         let (ocm, ours) = (fields(self), fields(ours));
         let differing = ocm.iter().filter(|(field, value)| ours.get(*field) != Some(value));
         differing.map(|(field, value)| format!("{field}\n   OCM: {value}\n  ours: {}", ours[field])).collect()
+    }
+}
+
+impl Decision {
+    /// The PlacementDecision of the placement with this metadata.
+    pub(super) fn object(&self, placement: &Value) -> Value {
+        let labels =
+            json!({PLACEMENT: placement["name"], DECISION_GROUP_NAME: self.group, DECISION_GROUP_INDEX: self.index});
+        let metadata =
+            json!({"name": self.name, "namespace": placement["namespace"], "uid": self.name, "labels": labels});
+        let listed = self.clusters.iter().map(|name| json!({"clusterName": name, "reason": ""}));
+        json!({"metadata": metadata, "status": {"decisions": listed.collect::<Vec<_>>()}})
     }
 }
