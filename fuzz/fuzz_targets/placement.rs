@@ -4,16 +4,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use ocm_api::{
-    cluster::{v1::ManagedCluster, v1beta1::Placement, v1beta2::ManagedClusterSetSpec},
+    cluster::{
+        v1::ManagedCluster, v1alpha1::AddOnPlacementScore, v1beta1::Placement, v1beta2::ManagedClusterSetSpec,
+    },
     conditions::placement::MISCONFIGURED,
 };
 use ocm_hub::fuzzing::{decide, problems};
 
+/// A placement, the set it selects from, and the clusters in it with the scores of their add-ons.
+type Told = (Placement, ManagedClusterSetSpec, Vec<ManagedCluster>, Vec<AddOnPlacementScore>);
+
 fuzz_target!(|data: &[u8]| {
-    let Ok(told) = serde_json::from_slice::<(Placement, ManagedClusterSetSpec, Vec<ManagedCluster>)>(data) else {
-        return;
-    };
-    let (mut placement, set, clusters) = told;
+    let Ok(told) = serde_json::from_slice::<Told>(data) else { return };
+    let (mut placement, set, clusters, scores) = told;
     let kept = serde_json::to_value(&placement).expect("a cache can keep it");
     assert_eq!(serde_json::from_value::<Placement>(kept).expect("what is kept can be read"), placement);
     placement.status = None;
@@ -22,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(problem.starts_with("spec.") || problem.starts_with("metadata.name "), "{problem}");
     }
     let (there, wanted) = (clusters.len(), placement.spec.number_of_clusters);
-    let Some(status) = decide(placement, set, clusters) else { return };
+    let Some(status) = decide(placement, set, clusters, scores) else { return };
     for condition in &status.conditions {
         assert!(!condition.message.is_empty());
         let is_refused = condition.type_ == MISCONFIGURED && condition.status == "True";

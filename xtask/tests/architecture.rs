@@ -79,7 +79,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "ocm-scheduler",
-        allowed: &["ocm-apimachinery", "ocm-api"],
+        allowed: &["ocm-cel", "ocm-apimachinery", "ocm-api"],
         tests: &[],
         banned: IO,
         why: "clusteradm explains a selection by the computation of the hub, so that must not need a hub",

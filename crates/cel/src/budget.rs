@@ -17,11 +17,18 @@ const LONGEST_DOUBLE: usize = 330;
 pub struct Meter {
     units: Units,
     pub(crate) regexes: Regexes,
+    context: Value,
 }
 
 impl Meter {
-    pub(crate) fn of(budget: &Budget) -> Self {
-        Self { units: budget.units(), regexes: Regexes::default() }
+    pub(crate) fn of(budget: &Budget, context: Value) -> Self {
+        Self { units: budget.units(), regexes: Regexes::default(), context }
+    }
+
+    /// What the caller of the program lets functions read, and expressions do not see.
+    #[must_use]
+    pub fn context(&self) -> &Value {
+        &self.context
     }
 
     pub(crate) fn units(&self) -> &Units {
@@ -88,7 +95,7 @@ mod tests {
         for _ in 0..100 {
             value = Value::List([value.clone(), value].into());
         }
-        let mut meter = Meter::of(&Budget::new(1_000, 1_000));
+        let mut meter = Meter::of(&Budget::new(1_000, 1_000), Value::Null);
         assert!(meter.charge_value(&value).is_err());
     }
 }

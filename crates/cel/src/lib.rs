@@ -95,9 +95,22 @@ impl Program {
     /// # Errors
     /// [`Error`] if there is none, or if the budget is exceeded.
     pub fn evaluate(&self, variables: impl IntoIterator<Item = Value>, budget: &mut Budget) -> Result<Value, Error> {
+        self.evaluate_in(Value::Null, variables, budget)
+    }
+
+    /// The same, with a value that functions of the environment can read ([`Meter::context`]) and the expression cannot.
+    ///
+    /// # Errors
+    /// [`Error`] if there is none, or if the budget is exceeded.
+    pub fn evaluate_in(
+        &self,
+        context: Value,
+        variables: impl IntoIterator<Item = Value>,
+        budget: &mut Budget,
+    ) -> Result<Value, Error> {
         let mut variables: Vec<_> = variables.into_iter().collect();
         variables.resize(self.variables, Value::Null);
-        let mut evaluation = Evaluation { meter: Meter::of(budget), variables };
+        let mut evaluation = Evaluation { meter: Meter::of(budget, context), variables };
         let value = evaluation.value(&self.expr);
         budget.spend(evaluation.meter.units());
         value

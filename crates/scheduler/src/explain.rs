@@ -35,7 +35,9 @@ pub struct Explanation {
     pub prioritizers: Vec<WeightedPrioritizer>,
     /// All clusters, by name.
     pub clusters: Vec<ClusterExplanation>,
-    /// When the first toleration of a selected cluster ends.
+    /// The scores of add-ons that no longer count, each as the name of a cluster and of its AddOnPlacementScore.
+    pub expired: Vec<(Name, String)>,
+    /// When the placement is decided again even if nothing changes.
     pub until: Option<Timestamp>,
     /// The decisions that list the selected clusters.
     pub decisions: Vec<DesiredDecision>,
@@ -146,6 +148,7 @@ pub fn explain(snapshot: &Snapshot, now: Timestamp) -> Explanation {
         prioritizers: weights.iter().map(WeightedPrioritizer::of).collect(),
         clusters,
         missing: schedule.selection.missing,
+        expired: schedule.selection.expired,
         until: schedule.selection.until,
         eligible: schedule.eligible,
         problem: schedule.problem,
@@ -157,7 +160,7 @@ pub fn explain(snapshot: &Snapshot, now: Timestamp) -> Explanation {
 
 impl WeightedPrioritizer {
     fn of((prioritizer, weight): &(Prioritizer, i32)) -> Self {
-        Self { name: prioritizer.name().to_owned(), weight: *weight }
+        Self { name: prioritizer.name(), weight: *weight }
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time};
 use kube_core::ResourceExt as _;
-use ocm_api::cluster::v1::{ManagedCluster, ManagedClusterStatus, Taint};
+use ocm_api::cluster::{
+    v1::{ManagedCluster, ManagedClusterStatus, Taint},
+    v1alpha1::{AddOnPlacementScore, AddOnPlacementScoreItem},
+};
 use ocm_apimachinery::quantity;
 
 /// The name of a cluster or a set; clones share the text.
@@ -14,6 +17,9 @@ pub type Name = Arc<str>;
 pub type Labels = BTreeMap<String, String>;
 /// Every cluster, by name.
 pub type Clusters = BTreeMap<Name, Arc<Cluster>>;
+
+/// The scores that add-ons give a cluster, by the name of the AddOnPlacementScore.
+pub type Scores = BTreeMap<String, Arc<AddOnScores>>;
 
 /// The fields of a cluster that placements depend on. As long as they do not change, no decision does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +36,26 @@ pub struct Cluster {
     pub sets: Vec<Name>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
+    /// What add-ons say of it.
+    pub scores: Scores,
+    /// The whole object, for CEL selectors; `None` if no placement has any.
+    pub document: Option<Arc<Document>>,
+}
+
+/// An AddOnPlacementScore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddOnScores {
+    /// The scores, in their order.
+    pub scores: Vec<AddOnPlacementScoreItem>,
+    /// Until when they count; `None` for ever.
+    pub valid_until: Option<Timestamp>,
+}
+
+/// A cluster as CEL selectors read it. A changed one is another document, so results can be kept for each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    json: Arc<[u8]>,
+    scores: Scores,
 }
 
 /// How much of a resource pods may use; `None` if the cluster does not report it.
@@ -41,8 +67,79 @@ pub struct Allocatable {
     pub memory: Option<f64>,
 }
 
+impl AddOnScores {
+    /// Reads the scores.
+    #[must_use]
+    pub fn of(object: &AddOnPlacementScore) -> Self {
+        let status = object.status.clone().unwrap_or_default();
+        Self { scores: status.scores, valid_until: status.valid_until.map(|time| time.0) }
+    }
+
+    /// The score of that name.
+    #[must_use]
+    pub fn score(&self, name: &str) -> Option<i32> {
+        self.scores.iter().find(|score| score.name == name).map(|score| score.value)
+    }
+
+    /// Until when they counted; `None` if they still do.
+    #[must_use]
+    pub fn expired(&self, now: Timestamp) -> Option<Timestamp> {
+        self.valid_until.filter(|end| now > *end)
+    }
+
+    /// When they no longer count; `None` if never, or if that is over.
+    #[must_use]
+    pub fn expires(&self, now: Timestamp) -> Option<Timestamp> {
+        let end = self.valid_until.filter(|end| now <= *end)?;
+        // They still count at this moment, as in OCM.
+        end.checked_add(SignedDuration::from_millis(1)).ok()
+    }
+}
+
+impl Document {
+    /// A ManagedCluster as JSON, and the scores of its add-ons.
+    #[must_use]
+    pub fn new(json: Arc<[u8]>, scores: Scores) -> Self {
+        Self { json, scores }
+    }
+
+    /// A ManagedCluster, as the API server would send it but for managed fields.
+    pub(crate) fn of(cluster: &ManagedCluster, scores: Scores) -> serde_json::Result<Self> {
+        let mut cluster = cluster.clone();
+        cluster.metadata.managed_fields = None;
+        Ok(Self::new(serde_json::to_vec(&cluster)?.into(), scores))
+    }
+
+    /// The same object with other scores.
+    #[must_use]
+    pub fn with_scores(&self, scores: Scores) -> Self {
+        Self::new(self.json.clone(), scores)
+    }
+
+    pub(crate) fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    pub(crate) fn scores(&self) -> &Scores {
+        &self.scores
+    }
+}
+
 impl Cluster {
-    /// Reads a cluster, except its sets, which the index knows. `known` are the taints it had until `now`.
+    /// Whether it is the same but for the document, on which only CEL selectors depend.
+    #[must_use]
+    pub fn is_same_but_for_document(&self, other: &Self) -> bool {
+        let Self { labels, claims, taints, allocatable, sets, is_deleting, scores, document: _ } = self;
+        *labels == other.labels
+            && *claims == other.claims
+            && *taints == other.taints
+            && *allocatable == other.allocatable
+            && *sets == other.sets
+            && *is_deleting == other.is_deleting
+            && *scores == other.scores
+    }
+
+    /// Reads a cluster, except its sets, scores and document, which are known elsewhere. `known` are the taints it had until `now`.
     #[must_use]
     pub fn of(cluster: &ManagedCluster, known: &[Taint], now: Timestamp) -> Self {
         let status = cluster.status.as_ref();
@@ -52,8 +149,8 @@ impl Cluster {
             claims: claims.map(|claim| (claim.name.clone(), claim.value.clone())).collect(),
             taints: cluster.spec.taints.iter().map(|taint| dated(taint, known, now)).collect(),
             allocatable: status.map(Allocatable::of).unwrap_or_default(),
-            sets: Vec::new(),
             is_deleting: cluster.metadata.deletion_timestamp.is_some(),
+            ..Self::default()
         }
     }
 }

@@ -58,7 +58,7 @@ mod snapshot;
 pub use self::{
     eligible::Eligible,
     explain::{ClusterExplanation, Explanation, Reason, Score, Verdict, WeightedPrioritizer, explain},
-    facts::{Cluster, Clusters, Name},
+    facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
     group::{DesiredDecision, Group, count, slice},
     rules::{Intolerance, Mismatch, Problem, Rules},
     schedule::{Candidate, ClusterCounts, Input, Prioritizer, Schedule, Selection, fits, schedule},

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use ocm_api::cluster::{
     v1::ManagedCluster,
+    v1alpha1::AddOnPlacementScore,
     v1beta1::{Placement, PlacementDecision},
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
 };
@@ -59,9 +60,17 @@ fn requirement(key: &'static str) -> impl Strategy<Value = Value> {
 }
 
 fn predicate() -> impl Strategy<Value = Value> {
-    (vec(requirement("l"), 0..2), vec(requirement("c"), 0..2)).prop_map(|(labels, claims)| {
-        json!({"requiredClusterSelector": {
-            "labelSelector": {"matchExpressions": labels}, "claimSelector": {"matchExpressions": claims}}})
+    let cel = prop::sample::subsequence(
+        vec![
+            "managedCluster.metadata.labels.l != '0'",
+            "managedCluster.scores('r')[0].value > 0",
+            "managedCluster.status.allocatable.cpu == '2'",
+        ],
+        0..2,
+    );
+    (vec(requirement("l"), 0..2), vec(requirement("c"), 0..2), cel).prop_map(|(labels, claims, cel)| {
+        json!({"requiredClusterSelector": {"labelSelector": {"matchExpressions": labels},
+            "claimSelector": {"matchExpressions": claims}, "celSelector": {"celExpressions": cel}}})
     })
 }
 
@@ -73,9 +82,24 @@ fn toleration() -> impl Strategy<Value = Value> {
 }
 
 fn prioritizer() -> impl Strategy<Value = Value> {
-    let names = vec!["Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"];
-    (prop::sample::select(names), -10..10_i32)
-        .prop_map(|(name, weight)| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": weight}))
+    let built_in = ["Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"];
+    let built_in = built_in.map(|name| json!({"type": "BuiltIn", "builtIn": name}));
+    let addon = json!({"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}});
+    let coordinates: Vec<_> = built_in.into_iter().chain([addon]).collect();
+    (prop::sample::select(coordinates), -10..=10_i32)
+        .prop_map(|(coordinate, weight)| json!({"scoreCoordinate": coordinate, "weight": weight}))
+}
+
+/// The scores that an add-on gives some cluster, which may have expired.
+fn score() -> impl Strategy<Value = AddOnPlacementScore> {
+    (0..8_usize, -100..=100_i32, option::of(-9..9_i64)).prop_map(|(cluster, score, end)| {
+        let end = end.map(|seconds| now() + jiff::SignedDuration::from_secs(seconds));
+        from_value(json!({
+            "metadata": {"name": "r", "namespace": format!("c{cluster}")},
+            "status": {"scores": [{"name": "s", "value": score}], "validUntil": end},
+        }))
+        .unwrap()
+    })
 }
 
 fn placement() -> impl Strategy<Value = Placement> {
@@ -106,7 +130,8 @@ fn decision() -> impl Strategy<Value = PlacementDecision> {
 
 /// Some clusters, of which those with the label are in the set that is bound.
 fn snapshot() -> impl Strategy<Value = Snapshot> {
-    (placement(), vec(cluster(), 0..8), vec(decision(), 0..3)).prop_map(|(placement, clusters, decisions)| {
+    let objects = (vec(cluster(), 0..8), vec(decision(), 0..3), vec(score(), 0..8));
+    (placement(), objects).prop_map(|(placement, (clusters, decisions, scores))| {
         let named = |(number, mut cluster): (usize, Value)| {
             cluster["metadata"]["name"] = json!(format!("c{number}"));
             from_value::<ManagedCluster>(cluster).unwrap()
@@ -117,7 +142,8 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
             from_value(json!({"metadata": {"name": "s"}, "spec": {"clusterSelector": selector}})).unwrap();
         let binding: ManagedClusterSetBinding =
             from_value(json!({"metadata": {"name": "s", "namespace": "n"}, "spec": {"clusterSet": "s"}})).unwrap();
-        let objects = Objects { clusters: &clusters, sets: &[set], bindings: &[binding], decisions: &decisions };
+        let objects =
+            Objects { clusters: &clusters, sets: &[set], bindings: &[binding], decisions: &decisions, scores: &scores };
         Snapshot::of(&placement, &objects, now())
     })
 }
@@ -133,7 +159,9 @@ proptest! {
         let context = ScheduleContext::of(&snapshot, now());
         for (name, cluster) in &*snapshot.clusters {
             if let Ok(predicates) = predicates {
-                prop_assert_eq!(predicates.admits(cluster), predicates.why_not(cluster).is_none());
+                let admits = predicates.why_not(cluster).is_none();
+                prop_assert_eq!(predicates.admits_at_once(cluster), Some(admits));
+                prop_assert_eq!(predicates.admits(cluster), admits);
             }
             if let Ok(tolerations) = tolerations {
                 let is_decided = context.has_decided(name);

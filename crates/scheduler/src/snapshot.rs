@@ -10,6 +10,7 @@ use kube_core::ResourceExt as _;
 use ocm_api::{
     cluster::{
         v1::ManagedCluster,
+        v1alpha1::AddOnPlacementScore,
         v1beta1::{Placement, PlacementDecision},
         v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
     },
@@ -17,7 +18,7 @@ use ocm_api::{
 };
 
 use crate::{
-    facts::{Cluster, Clusters, Name},
+    facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
     rules::Rules,
     schedule::ClusterCounts,
     sets::{Set, Sets, sets_of},
@@ -55,6 +56,8 @@ pub struct Objects<'a> {
     pub bindings: &'a [ManagedClusterSetBinding],
     /// The decisions of all namespaces: prioritizer Balance counts them.
     pub decisions: &'a [PlacementDecision],
+    /// The scores that add-ons give clusters, in the namespaces of these.
+    pub scores: &'a [AddOnPlacementScore],
 }
 
 impl Snapshot {
@@ -62,11 +65,12 @@ impl Snapshot {
     #[must_use]
     pub fn of(placement: &Placement, objects: &Objects<'_>, now: Timestamp) -> Self {
         let mut sets: Sets = objects.sets.iter().map(|set| (set.name_any().into(), Set::of(set))).collect();
-        let clusters = clusters(objects, &mut sets, now);
+        let rules = Rules::of(placement);
+        let clusters = clusters(objects, &rules, &mut sets, now);
         let own = decided(placement, objects);
         Self {
             placement: placement.name_any(),
-            rules: Arc::new(Rules::of(placement)),
+            rules: Arc::new(rules),
             clusters: Arc::new(clusters),
             sets: Arc::new(sets),
             bound: Arc::new(bound(placement, objects)),
@@ -77,7 +81,8 @@ impl Snapshot {
     }
 }
 
-fn clusters(objects: &Objects<'_>, sets: &mut Sets, now: Timestamp) -> Clusters {
+fn clusters(objects: &Objects<'_>, rules: &Rules, sets: &mut Sets, now: Timestamp) -> Clusters {
+    let mut scores = scores(objects);
     let mut clusters = BTreeMap::new();
     for object in objects.clusters {
         let mut cluster = Cluster::of(object, &[], now);
@@ -85,9 +90,22 @@ fn clusters(objects: &Objects<'_>, sets: &mut Sets, now: Timestamp) -> Clusters 
         for name in &cluster.sets {
             sets.entry(name.clone()).and_modify(|set| set.members += 1);
         }
+        cluster.scores = scores.remove(&object.name_any()).unwrap_or_default();
+        let document = || Document::of(object, cluster.scores.clone()).ok().map(Arc::new);
+        cluster.document = rules.use_cel().then(document).flatten();
         clusters.insert(object.name_any().into(), Arc::new(cluster));
     }
     clusters
+}
+
+/// The scores by the name of the cluster.
+fn scores(objects: &Objects<'_>) -> HashMap<String, Scores> {
+    let mut scores: HashMap<String, Scores> = HashMap::new();
+    for object in objects.scores {
+        let of_cluster = scores.entry(object.namespace().unwrap_or_default()).or_default();
+        of_cluster.insert(object.name_any(), Arc::new(AddOnScores::of(object)));
+    }
+    scores
 }
 
 fn bound(placement: &Placement, objects: &Objects<'_>) -> BTreeSet<String> {

@@ -1,15 +1,18 @@
 //! What fuzz targets reach of placement. Only builds by cargo-fuzz have it.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
+use kube::ResourceExt as _;
 use ocm_api::cluster::{
     v1::ManagedCluster,
+    v1alpha1::AddOnPlacementScore,
     v1beta1::{Placement, PlacementStatus},
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterSetBindingSpec, ManagedClusterSetSpec},
 };
 use ocm_runtime::{Change, ObjectKey};
 use ocm_scheduler::Rules;
+use serde_json::json;
 
 use super::{
     index::Index,
@@ -29,14 +32,21 @@ pub fn decide(
     placement: Placement,
     set: ManagedClusterSetSpec,
     clusters: Vec<ManagedCluster>,
+    scores: Vec<AddOnPlacementScore>,
 ) -> Option<PlacementStatus> {
-    let (index, key, placement) = (Index::default(), ObjectKey::of(&placement), Arc::new(placement));
+    let json: HashMap<_, Arc<[u8]>> =
+        clusters.iter().map(|cluster| (cluster.name_any(), json!(cluster).to_string().into_bytes().into())).collect();
+    let index = Index::new(move |name| json.get(name).cloned());
+    let (key, placement) = (ObjectKey::of(&placement), Arc::new(placement));
     let now = Timestamp::from_second(NOW).unwrap_or_default();
     index.set(Change::Added(&Arc::new(ManagedClusterSet::new("set", set))));
     let binding = ManagedClusterSetBinding::new(&key.namespace, "set", ManagedClusterSetBindingSpec::default());
     index.binding(Change::Added(&Arc::new(binding)));
     for cluster in clusters {
         index.cluster(Change::Added(&Arc::new(cluster)), now);
+    }
+    for score in scores {
+        index.scores(Change::Added(&Arc::new(score)));
     }
     index.placement(Change::Added(&placement));
     let snapshot = index.snapshot(&key).filter(|snapshot| !snapshot.inputs.rules.is_ignored)?;

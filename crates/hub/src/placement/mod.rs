@@ -1,6 +1,6 @@
 //! Placement: selects clusters, and writes them into PlacementDecisions.
 //!
-//! How the data flows: informers keep the [`index`] of clusters, sets, bindings, placements and decisions up to date, and it
+//! How the data flows: informers keep the [`index`] of clusters, their scores, sets, bindings, placements and decisions up to date, and it
 //! returns which placements a change can affect. Each of these is planned from a [`Snapshot`](index::Snapshot) of the index,
 //! one at a time if it counts what others select ([`planning`]). `ocm_scheduler` selects its clusters and splits them into
 //! decisions; [`plan`] determines what to write to get there, and its status ([`status`]). Decisions that differ are written
@@ -31,19 +31,20 @@ use kube::{Api, ResourceExt as _, core::NamespaceResourceScope};
 use ocm_api::{
     cluster::{
         v1::ManagedCluster,
+        v1alpha1::AddOnPlacementScore,
         v1beta1::{Placement, PlacementDecision, PlacementStatus},
         v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
     },
     components::PLACEMENT_CONTROLLER,
 };
 use ocm_runtime::{
-    Cache, Clock, Context, Controller, ControllerBuilder, ObjectKey, Requeue, events::EventRecorder,
+    Cache, Clock, Context, Controller, ControllerBuilder, ObjectKey, Queue, Requeue, events::EventRecorder,
     informer::WatchFilter, write,
 };
 
 use self::{
     apply::Writer,
-    events::EventQueue,
+    events::{Cause, EventQueue},
     index::Index,
     plan::Plan,
     planning::{InPlanning, PlanningLock},
@@ -68,6 +69,7 @@ pub(crate) struct PlacementController {
     bindings: Cache<ManagedClusterSetBinding>,
     placements: Cache<Placement>,
     decisions: Cache<PlacementDecision>,
+    scores: Cache<AddOnPlacementScore>,
     index: Index,
     planning: PlanningLock,
     pace: Pace<ObjectKey>,
@@ -77,15 +79,21 @@ pub(crate) struct PlacementController {
 impl PlacementController {
     pub(crate) fn new(context: &Context, hub: &HubContext) -> Self {
         let (informers, clock) = (&hub.informers, context.clock().clone());
+        let clusters = caches::clusters(informers);
+        let json = {
+            let clusters = clusters.clone();
+            move |name: &str| clusters.json(&ObjectKey::new("", name))
+        };
         let recorder = EventRecorder::new(hub.client.clone(), clock.clone(), PLACEMENT_CONTROLLER, &hub.config.host);
         Self {
             events: EventQueue::start(context, &recorder),
-            clusters: caches::clusters(informers),
+            clusters,
             sets: caches::sets(informers),
             bindings: caches::set_bindings(informers),
             placements: informers.all(WatchFilter::all()),
             decisions: informers.all(WatchFilter::all()),
-            index: Index::default(),
+            scores: informers.all(WatchFilter::all()),
+            index: Index::new(json),
             planning: PlanningLock::default(),
             pace: Pace::default(),
             clock,
@@ -108,12 +116,22 @@ impl Controller for PlacementController {
             let index = index();
             move |change| index.set(change)
         });
-        // While many clusters change, the placements that they affect are planned once a second.
-        builder.watches(&self.clusters, {
-            let (index, clock) = (index(), self.clock.clone());
-            let (pace, queue) = (self.pace.clone(), builder.queue());
+        // While many clusters or their scores change, the placements that they affect are planned once a second.
+        let slowly = |queue: Queue<ObjectKey>| {
+            let pace = self.pace.clone();
+            move |affected: Vec<ObjectKey>| affected.into_iter().for_each(|placement| pace.add(&queue, placement))
+        };
+        builder.watches(&self.scores, {
+            let (index, add) = (index(), slowly(builder.queue()));
             move |change| {
-                index.cluster(change, clock.now()).into_iter().for_each(|placement| pace.add(&queue, placement));
+                add(index.scores(change));
+                None
+            }
+        });
+        builder.watches(&self.clusters, {
+            let (index, clock, add) = (index(), self.clock.clone(), slowly(builder.queue()));
+            move |change| {
+                add(index.cluster(change, clock.now()));
                 None
             }
         });
@@ -152,7 +170,8 @@ impl Controller for PlacementController {
         let writer = Writer { api: self.api(placement), cache: &self.decisions, placement };
         let written = writer.write_all(&plan.steps, &mut writes).await;
         // Also when a step fails: the next run does not repeat the writes of the others.
-        self.events.add(&planned.placement, &writes, &plan.scores);
+        let cause = Cause { scores: &plan.scores, expired: plan.expired.as_deref() };
+        self.events.add(&planned.placement, &writes, &cause);
         written.map(|()| Some(plan))
     }
 

@@ -13,6 +13,9 @@ use super::{
     status::{StatusInputs, status},
 };
 
+/// How many expired scores are named.
+const MAX_EXPIRED: usize = 5;
+
 /// A placement, and everything that its decision depends on.
 #[derive(Debug)]
 pub(crate) struct Observed {
@@ -31,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) status: PlacementStatus,
     /// The scores of all clusters that fit, by name.
     pub(crate) scores: Vec<(Name, i64)>,
+    /// Which scores of add-ons count as 0 since they have expired, for people.
+    pub(crate) expired: Option<String>,
     /// When to plan again even if nothing changes.
     pub(crate) requeue_after: Option<SignedDuration>,
 }
@@ -55,10 +60,10 @@ pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let mut schedule = schedule(&snapshot.inputs, now);
     let mut selected = schedule.selection.chosen.len();
     if schedule.is_frozen {
-        freeze(&name, snapshot, &mut schedule);
+        (schedule.decisions, schedule.groups) = frozen::decisions(&name, snapshot);
         selected = schedule.decisions.iter().map(|decision| decision.clusters.len()).sum();
     }
-    let Schedule { eligible, candidates, is_frozen, selection, problem, decisions, groups } = schedule;
+    let Schedule { eligible, candidates, selection, problem, decisions, groups, .. } = schedule;
     let inputs = StatusInputs {
         eligible,
         requested_sets: &snapshot.inputs.rules.sets,
@@ -66,9 +71,10 @@ pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
         selected,
         missing: selection.missing,
         problem,
-        is_frozen,
+        expired: expired(&selection.expired),
     };
     Plan {
+        expired: inputs.expired.clone(),
         steps: steps(&name, &snapshot.slices, &decisions),
         status: status(placement, &inputs, groups, now),
         desired: decisions,
@@ -77,10 +83,16 @@ pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
     }
 }
 
-/// The decisions stay as they are.
-fn freeze(name: &str, snapshot: &Snapshot, schedule: &mut Schedule<'_>) {
-    let candidates = schedule.eligible.problem.is_none().then_some(&schedule.candidates[..]);
-    (schedule.decisions, schedule.groups) = frozen::decisions(name, snapshot, candidates);
+/// Names the first scores that have expired.
+fn expired(scores: &[(Name, String)]) -> Option<String> {
+    let mut names: Vec<_> = scores.iter().map(|(cluster, name)| format!("{cluster}/{name}")).collect();
+    names.sort_unstable();
+    names.dedup();
+    let more = names.len().saturating_sub(MAX_EXPIRED);
+    names.truncate(MAX_EXPIRED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty())
+        .then(|| format!("These AddOnPlacementScores have expired and count as 0: {}{more}", names.join(", ")))
 }
 
 /// The steps from the existing decisions to the desired ones.

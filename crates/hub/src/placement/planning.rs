@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use ocm_api::cluster::v1beta1::Placement;
 use ocm_runtime::ObjectKey;
+use ocm_scheduler::Eligible;
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
@@ -44,12 +45,27 @@ impl PlanningLock {
     /// Takes a snapshot of the index; waits until no other placement is being planned if the selection depends on others.
     async fn snapshot(&self, index: &Index, key: &ObjectKey) -> Option<(Snapshot, Option<PlanningGuard>)> {
         let snapshot = index.snapshot(key)?;
+        evaluate(&snapshot).await;
         if !snapshot.inputs.rules.counts_others() {
             return Some((snapshot, None));
         }
         drop(snapshot);
         let guard = self.0.clone().lock_owned().await;
         Some((index.snapshot(key)?, Some(guard)))
+    }
+}
+
+/// Evaluates the CEL selectors beforehand, as planning finds the results then. Other placements are planned in between, since
+/// it takes a while if the fleet is large or an expression is expensive.
+async fn evaluate(snapshot: &Snapshot) {
+    let inputs = &snapshot.inputs;
+    if inputs.rules.use_cel() {
+        let eligible = Eligible::of(inputs);
+        for candidate in eligible.candidates(inputs) {
+            if inputs.rules.evaluate(candidate.facts) {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 }
 

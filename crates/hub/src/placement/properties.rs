@@ -19,7 +19,7 @@ use super::{
     testing::{World, at, cluster, key, placement, set, tainted},
 };
 
-/// What happens to clusters, sets and bindings, and to the placement: time passes, and its spec is refused or no longer is.
+/// What happens to clusters, sets and bindings, and to the placement: time passes, and its spec uses CEL or no longer does.
 #[derive(Clone, Debug)]
 enum Event {
     Comes { name: usize, is_prod: bool, is_special: bool, effect: Option<&'static str>, is_dated: bool },
@@ -27,7 +27,7 @@ enum Event {
     Set { is_special: bool, is_there: bool },
     Binding { is_special: bool, is_there: bool },
     Passes { seconds: i64 },
-    Asks { is_refused: bool },
+    Asks { uses_cel: bool },
 }
 
 /// What the placement asks for.
@@ -62,7 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => switch().prop_map(|(is_special, is_there)| Event::Set { is_special, is_there }),
         1 => switch().prop_map(|(is_special, is_there)| Event::Binding { is_special, is_there }),
         2 => (1..90_i64).prop_map(|seconds| Event::Passes { seconds }),
-        2 => any::<bool>().prop_map(|is_refused| Event::Asks { is_refused }),
+        2 => any::<bool>().prop_map(|uses_cel| Event::Asks { uses_cel }),
     ]
 }
 
@@ -82,14 +82,14 @@ fn request() -> impl Strategy<Value = Request> {
     )
 }
 
-fn spec(request: &Request, is_refused: bool) -> Value {
+/// The same, by a label selector or in CEL.
+fn spec(request: &Request, uses_cel: bool) -> Value {
     let prod = json!({"matchLabels": {"env": "prod"}});
     let mut selector = json!({});
-    if request.prod_only {
+    if request.prod_only && uses_cel {
+        selector["celSelector"] = json!({"celExpressions": ["managedCluster.metadata.labels.env == 'prod'"]});
+    } else if request.prod_only {
         selector["labelSelector"] = prod.clone();
-    }
-    if is_refused {
-        selector["celSelector"] = json!({"celExpressions": ["true"]});
     }
     let tolerations = match request.tolerated {
         Tolerated::None => json!([]),
@@ -131,7 +131,7 @@ struct Model {
     now: i64,
     /// When the placement is to be planned again.
     due: Option<i64>,
-    is_refused: bool,
+    uses_cel: bool,
 }
 
 impl Model {
@@ -145,8 +145,7 @@ impl Model {
     fn fitting(&self, request: &Request, was_in: &[String]) -> Vec<String> {
         let may_be_chosen = |(name, cluster): &(&String, &ManagedCluster)| {
             let was_in = was_in.contains(name);
-            let fits = if self.is_refused { was_in } else { fits(cluster, request, was_in, self.now) };
-            fits && self.is_candidate(cluster, request)
+            fits(cluster, request, was_in, self.now) && self.is_candidate(cluster, request)
         };
         self.clusters.iter().filter(may_be_chosen).map(|(name, _)| name.clone()).collect()
     }
@@ -195,9 +194,9 @@ fn happen(world: &mut World, model: &mut Model, request: &Request, event: &Event
             model.now += seconds;
             usize::from(model.due.is_some_and(|due| due <= model.now))
         }
-        Event::Asks { is_refused } if model.is_refused != *is_refused => {
-            model.is_refused = *is_refused;
-            world.placement(placement("p", spec(request, *is_refused))).len()
+        Event::Asks { uses_cel } if model.uses_cel != *uses_cel => {
+            model.uses_cel = *uses_cel;
+            world.placement(placement("p", spec(request, *uses_cel))).len()
         }
         Event::Set { is_special, is_there: true } if model.sets.insert(name_of(*is_special)) => {
             world.set(set_of(*is_special)).len()

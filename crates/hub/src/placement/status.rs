@@ -24,8 +24,8 @@ pub(crate) struct StatusInputs<'a> {
     pub(crate) missing: usize,
     /// What is wrong with it.
     pub(crate) problem: Option<Problem>,
-    /// Whether its decisions are not changed because of that.
-    pub(crate) is_frozen: bool,
+    /// Which scores of add-ons have expired.
+    pub(crate) expired: Option<String>,
 }
 
 /// The new status of a placement.
@@ -61,22 +61,19 @@ fn satisfied(inputs: &StatusInputs<'_>) -> NewCondition {
     if let Some(condition) = without_clusters(inputs) {
         return condition;
     }
-    match (selected, missing, inputs.is_frozen) {
-        (0, _, _) => unsatisfied(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(inputs)),
-        (_, _, true) => unsatisfied(
-            reasons::NOT_ALL_DECISIONS_SCHEDULED,
-            format!("The {selected} selected clusters are not changed: see condition {MISCONFIGURED}"),
-        ),
-        (_, 0, false) => NewCondition::is_true(
+    let expired = inputs.expired.iter().map(|expired| format!(". {expired}")).collect::<String>();
+    match (selected, missing) {
+        (0, _) => unsatisfied(reasons::NO_MANAGED_CLUSTER_MATCHED, unmatched(inputs)),
+        (_, 0) => NewCondition::is_true(
             SATISFIED,
             reasons::ALL_DECISIONS_SCHEDULED,
-            format!("{selected} clusters are selected, as many as requested"),
+            format!("{selected} clusters are selected, as many as requested{expired}"),
         ),
-        (_, missing, false) => unsatisfied(
+        (_, missing) => unsatisfied(
             reasons::NOT_ALL_DECISIONS_SCHEDULED,
             format!(
                 "{selected} clusters are selected, {missing} more are requested: no other cluster meets the predicates and has only \
-                 tolerated taints"
+                 tolerated taints{expired}"
             ),
         ),
     }
@@ -138,7 +135,6 @@ mod tests {
         assert_eq!(satisfied_of(|_| {}), "True AllDecisionsScheduled");
         assert_eq!(satisfied_of(|inputs| inputs.missing = 1), "False NotAllDecisionsScheduled");
         assert_eq!(satisfied_of(|inputs| inputs.selected = 0), "False NoManagedClusterMatched");
-        assert_eq!(satisfied_of(|inputs| inputs.is_frozen = true), "False NotAllDecisionsScheduled");
         assert_eq!(satisfied_of(|inputs| inputs.has_candidates = false), "False AllManagedClusterSetsEmpty");
         let broken = |inputs: &mut StatusInputs<'_>| inputs.eligible.problem = Some("x".into());
         assert_eq!(satisfied_of(broken), "False NotAllDecisionsScheduled");

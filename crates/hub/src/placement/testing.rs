@@ -1,11 +1,15 @@
 //! A small world for unit tests: what informers would bring, and the plans that follow.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use ocm_api::cluster::{
     v1::ManagedCluster,
+    v1alpha1::AddOnPlacementScore,
     v1beta1::{ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus},
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
 };
@@ -31,15 +35,52 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 }
 
 /// An index, and the objects in it.
-#[derive(Default)]
 pub(crate) struct World {
     pub(crate) index: Index,
     /// Seconds after the beginning at which the next change of a cluster is seen.
     pub(crate) now: i64,
-    clusters: std::collections::BTreeMap<String, Arc<ManagedCluster>>,
-    sets: std::collections::BTreeMap<String, Arc<ManagedClusterSet>>,
-    placements: std::collections::BTreeMap<String, Arc<Placement>>,
-    decisions: std::collections::BTreeMap<String, Arc<PlacementDecision>>,
+    clusters: ClustersByName,
+    scores: BTreeMap<String, Arc<AddOnPlacementScore>>,
+    sets: BTreeMap<String, Arc<ManagedClusterSet>>,
+    placements: BTreeMap<String, Arc<Placement>>,
+    decisions: BTreeMap<String, Arc<PlacementDecision>>,
+}
+
+/// Clusters as the cache keeps them.
+#[derive(Clone, Default)]
+struct ClustersByName(Arc<Mutex<BTreeMap<String, Arc<ManagedCluster>>>>);
+
+impl ClustersByName {
+    fn insert(&self, name: String, cluster: Arc<ManagedCluster>) -> Option<Arc<ManagedCluster>> {
+        self.0.lock().unwrap().insert(name, cluster)
+    }
+
+    fn remove(&self, name: &str) -> Option<Arc<ManagedCluster>> {
+        self.0.lock().unwrap().remove(name)
+    }
+
+    fn json(&self, name: &str) -> Option<Arc<[u8]>> {
+        self.0.lock().unwrap().get(name).map(|cluster| serde_json::to_vec(cluster.as_ref()).unwrap().into())
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let clusters = ClustersByName::default();
+        let json = {
+            let clusters = clusters.clone();
+            move |name: &str| clusters.json(name)
+        };
+        Self {
+            index: Index::new(json),
+            now: 0,
+            clusters,
+            scores: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            decisions: BTreeMap::new(),
+        }
+    }
 }
 
 macro_rules! changes {
@@ -47,7 +88,7 @@ macro_rules! changes {
         $(#[$doc])*
         pub(crate) fn $tell(&mut self, object: $kind) -> Vec<ObjectKey> {
             let new = Arc::new(object);
-            match self.$objects.insert(new.name_any(), new.clone()) {
+            match self.$objects.insert(name_of(&*new), new.clone()) {
                 Some(old) => self.index.$index(Change::Updated { old: &old, new: &new } $(, at(self.$now))?).into_iter().collect(),
                 None => self.index.$index(Change::Added(&new) $(, at(self.$now))?).into_iter().collect(),
             }
@@ -73,7 +114,8 @@ impl World {
     /// The same clusters, decisions and placements, as a hub that starts finds them.
     pub(crate) fn restarted(self) -> Self {
         let mut world = Self::new();
-        self.clusters.into_values().for_each(|it| _ = world.cluster(Arc::unwrap_or_clone(it)));
+        let clusters = std::mem::take(&mut *self.clusters.0.lock().unwrap());
+        clusters.into_values().for_each(|it| _ = world.cluster(Arc::unwrap_or_clone(it)));
         self.decisions.into_values().for_each(|it| _ = world.decision(Arc::unwrap_or_clone(it)));
         self.placements.into_values().for_each(|it| _ = world.placement(Arc::unwrap_or_clone(it)));
         world
@@ -82,6 +124,10 @@ impl World {
     changes!(
         /// A cluster comes or changes; the placements affected.
         cluster, no_cluster, clusters, cluster, ManagedCluster, now
+    );
+    changes!(
+        /// Scores of a cluster come or change; the placements affected.
+        scores, no_scores, scores, scores, AddOnPlacementScore
     );
     changes!(
         /// A set comes or changes; the placements affected.
@@ -148,6 +194,11 @@ impl World {
     }
 }
 
+/// The name by which tests refer to an object: scores by their cluster.
+fn name_of<K: kube::Resource>(object: &K) -> String {
+    object.namespace().filter(|namespace| namespace != NAMESPACE).unwrap_or_else(|| object.name_any())
+}
+
 fn binding(set: &str) -> Arc<ManagedClusterSetBinding> {
     Arc::new(ManagedClusterSetBinding::new(NAMESPACE, set, serde_json::from_value(json!({"clusterSet": set})).unwrap()))
 }
@@ -174,6 +225,13 @@ pub(crate) fn tainted(mut cluster: ManagedCluster, key: &str, effect: &str) -> M
     let taint = json!({"key": key, "effect": effect, "timeAdded": at(0)});
     cluster.spec.taints.push(serde_json::from_value(taint).unwrap());
     cluster
+}
+
+/// Scores of a cluster, in an AddOnPlacementScore named `usage`.
+pub(crate) fn scores(cluster: &str, status: Value) -> AddOnPlacementScore {
+    let mut scores = AddOnPlacementScore::new(cluster, "usage");
+    scores.status = Some(serde_json::from_value(status).unwrap());
+    scores
 }
 
 /// A set with this selector.

@@ -20,6 +20,7 @@ mod health;
 mod placement;
 mod placement_audit;
 mod placement_decisions;
+mod placement_scores;
 mod placement_sets;
 mod placement_world;
 mod recovery;

@@ -180,19 +180,6 @@ async fn a_mistake_in_the_spec_is_told_with_its_field_until_it_is_corrected() ->
 }
 
 #[tokio::test]
-async fn a_selector_that_is_not_built_is_refused_and_takes_nothing_away() -> Result<()> {
-    let fleet = Fleet::new().await?;
-    let one = fleet.cluster(&[]).await?;
-    fleet.place("p", json!({})).await?;
-    fleet.wait_for_clusters("p", &[&one]).await?;
-    let cel = json!([{"requiredClusterSelector": {"celSelector": {"celExpressions": ["false"]}}}]);
-    fleet.edit("p", json!({"spec": {"predicates": cel}})).await?;
-    let message = fleet.wait_for_condition("p", "PlacementMisconfigured", "True Misconfigured").await?;
-    assert!(message.contains("spec.predicates[0].requiredClusterSelector.celSelector"), "{message}");
-    fleet.wait_for_clusters("p", &[&one]).await
-}
-
-#[tokio::test]
 async fn groups_have_decisions_of_their_own() -> Result<()> {
     let fleet = Fleet::new().await?;
     let canary = fleet.cluster(&[("role", "canary")]).await?;

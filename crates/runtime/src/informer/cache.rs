@@ -105,6 +105,12 @@ impl<K: Watchable> Cache<K> {
         self.get(&ObjectKey::new("", name))
     }
 
+    /// The JSON of the object of that key, which shares the memory of the cache; `None` if it does not exist.
+    #[must_use]
+    pub fn json(&self, key: &ObjectKey) -> Option<Arc<[u8]>> {
+        self.lock().get(key).map(|packed| packed.json().clone())
+    }
+
     /// All objects, by namespace and name. Each is parsed: for few objects, or for rare use.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<K>> {

@@ -1,8 +1,9 @@
 //! The spec of a placement, checked once and ready to be applied to many clusters.
 
+mod cel;
 mod grouping;
+mod name;
 mod predicates;
-mod refusal;
 mod tolerations;
 mod weights;
 
@@ -22,7 +23,7 @@ use crate::facts::Cluster;
 pub type Problem = String;
 
 /// The spec of a placement. An error in a part only matters when that part is used.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Rules {
     /// Whether the hub ignores the placement and its decisions: it is being deleted, or scheduling is disabled.
     pub is_ignored: bool,
@@ -30,8 +31,8 @@ pub struct Rules {
     pub sets: Vec<String>,
     /// How many clusters to select; `None` for all that fit.
     pub(crate) number_of_clusters: Result<Option<usize>, Problem>,
-    /// The field that asks for something this hub does not support.
-    pub refusal: Option<Problem>,
+    /// Why no decision can be labelled with the name of the placement.
+    pub(crate) name: Option<Problem>,
     pub(crate) predicates: Result<Predicates, Problem>,
     pub(crate) tolerations: Result<Tolerations, Problem>,
     pub(crate) weights: Result<Weights, Problem>,
@@ -47,7 +48,7 @@ impl Rules {
             is_ignored: placement.metadata.deletion_timestamp.is_some() || is_disabled(placement),
             sets: spec.cluster_sets.clone(),
             number_of_clusters: spec.number_of_clusters.map(count).transpose(),
-            refusal: refusal::refusal(placement),
+            name: name::problem(placement),
             predicates: Predicates::read(&spec.predicates),
             tolerations: Tolerations::read(&spec.tolerations),
             weights: Weights::read(&spec.prioritizer_policy),
@@ -58,10 +59,10 @@ impl Rules {
     /// All that is wrong with it.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        let Self { number_of_clusters, refusal, predicates, tolerations, weights, grouping, .. } = self;
+        let Self { number_of_clusters, name, predicates, tolerations, weights, grouping, .. } = self;
         let errors = [
             number_of_clusters.as_ref().err(),
-            refusal.as_ref(),
+            name.as_ref(),
             predicates.as_ref().err(),
             tolerations.as_ref().err(),
             weights.as_ref().err(),
@@ -81,19 +82,31 @@ impl Rules {
     #[must_use]
     pub fn counts_others(&self) -> bool {
         let is_limited = matches!(self.number_of_clusters, Ok(Some(_)));
-        self.refusal.is_none() && is_limited && self.weights.as_ref().is_ok_and(Weights::count_others)
+        is_limited && self.weights.as_ref().is_ok_and(Weights::count_others)
+    }
+
+    /// Whether any predicate has a CEL selector, for which clusters need their documents.
+    #[must_use]
+    pub fn use_cel(&self) -> bool {
+        self.predicates.as_ref().is_ok_and(Predicates::use_cel)
+    }
+
+    /// Evaluates the CEL selectors for a cluster, unless that was done before. A caller that does so for each candidate can
+    /// do something else in between: [`schedule`](crate::schedule) then finds the results. Returns whether it took time.
+    pub fn evaluate(&self, cluster: &Cluster) -> bool {
+        self.predicates.as_ref().is_ok_and(|predicates| predicates.evaluate(cluster))
     }
 
     /// Whether the change of a cluster that is a candidate both before and after can lead to another decision. `fits` is
-    /// whether the cluster could be selected, before and after.
+    /// whether the cluster could be selected, before and after; `None` if that would take long to know.
     #[must_use]
-    pub fn can_change_decision(&self, old: &Cluster, new: &Cluster, fits: (bool, bool)) -> bool {
+    pub fn can_change_decision(&self, old: &Cluster, new: &Cluster, fits: (Option<bool>, Option<bool>)) -> bool {
+        let (Some(did), Some(does)) = fits else { return true };
         let may_expire = self.tolerations.as_ref().is_ok_and(Tolerations::may_expire);
-        let scores = self.weights.as_ref().is_ok_and(Weights::use_resources);
-        fits.0 != fits.1
-            || fits.1
+        did != does
+            || does
                 && (may_expire && old.taints != new.taints
-                    || scores && old.allocatable != new.allocatable
+                    || self.weights.as_ref().is_ok_and(|weights| weights.distinguish(old, new))
                     || !self.grouping.rules.is_empty() && (old.labels != new.labels || old.claims != new.claims))
     }
 }

@@ -1,4 +1,4 @@
-//! `spec.predicates`: selectors for the labels and claims of clusters.
+//! `spec.predicates`: selectors for the labels and claims of clusters, and CEL expressions over them.
 
 use std::fmt;
 
@@ -6,12 +6,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
 use ocm_apimachinery::selector::{self, Selector, Unmet};
 
-use super::Problem;
+use super::{Problem, cel::CelSelector};
 use crate::facts::{Cluster, Labels};
 
 /// Alternatives of which a cluster must match one; without any, every cluster matches.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Predicates(Vec<ClusterSelector>);
+#[derive(Debug, PartialEq)]
+pub(crate) struct Predicates(Vec<Predicate>);
+
+/// A cluster must match both.
+#[derive(Debug, PartialEq)]
+struct Predicate {
+    selector: ClusterSelector,
+    cel: CelSelector,
+}
 
 /// Selects clusters by their labels and claims, which must both match.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,20 +53,57 @@ impl Predicates {
         let read = |(index, predicate): (usize, &ClusterPredicate)| {
             let field = format!("spec.predicates[{index}].requiredClusterSelector");
             let selector = &predicate.required_cluster_selector;
-            ClusterSelector::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)
+            let cel = CelSelector::read(&field, &selector.cel_selector);
+            let selector = ClusterSelector::read(&field, selector.label_selector.as_ref(), &selector.claim_selector)?;
+            Ok(Predicate { selector, cel: cel? })
         };
         predicates.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether a cluster matches one of them.
     pub(crate) fn admits(&self, cluster: &Cluster) -> bool {
-        self.0.is_empty() || self.0.iter().any(|selector| selector.matches(cluster))
+        self.0.is_empty() || self.0.iter().any(|predicate| predicate.matches(cluster))
+    }
+
+    /// The same, unless CEL expressions take long to evaluate: then `None`.
+    pub(crate) fn admits_at_once(&self, cluster: &Cluster) -> Option<bool> {
+        let mut admits = self.0.iter().map(|predicate| predicate.matches_at_once(cluster));
+        let is_unknown = admits.clone().any(|matches| matches.is_none());
+        let is_admitted = self.0.is_empty() || admits.any(|matches| matches == Some(true));
+        (is_admitted || !is_unknown).then_some(is_admitted)
+    }
+
+    /// Whether any of them has CEL expressions.
+    pub(crate) fn use_cel(&self) -> bool {
+        self.0.iter().any(|predicate| !predicate.cel.is_empty())
+    }
+
+    /// Evaluates the CEL expressions that decide whether it admits a cluster. Returns false if the results were known.
+    pub(crate) fn evaluate(&self, cluster: &Cluster) -> bool {
+        let mut relevant = self.0.iter().filter(|predicate| predicate.selector.matches(cluster));
+        let is_known = relevant.all(|predicate| predicate.cel.is_known(cluster));
+        self.admits(cluster);
+        !is_known
     }
 
     /// What of each of them a cluster does not meet; `None` if it matches one.
     pub(crate) fn why_not(&self, cluster: &Cluster) -> Option<Vec<Mismatch>> {
-        let mismatches: Vec<_> = self.0.iter().map_while(|selector| selector.why_not(cluster)).collect();
+        let mismatches: Vec<_> = self.0.iter().map_while(|predicate| predicate.why_not(cluster)).collect();
         (!self.0.is_empty() && mismatches.len() == self.0.len()).then_some(mismatches)
+    }
+}
+
+impl Predicate {
+    fn matches(&self, cluster: &Cluster) -> bool {
+        self.selector.matches(cluster) && self.cel.matches(cluster)
+    }
+
+    fn matches_at_once(&self, cluster: &Cluster) -> Option<bool> {
+        if self.selector.matches(cluster) { self.cel.matches_at_once(cluster) } else { Some(false) }
+    }
+
+    fn why_not(&self, cluster: &Cluster) -> Option<Mismatch> {
+        self.selector.why_not(cluster).or_else(|| self.cel.why_not(cluster))
     }
 }
 

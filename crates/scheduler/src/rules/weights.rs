@@ -1,13 +1,13 @@
 //! `spec.prioritizerPolicy`: which prioritizers count, and how much.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ocm_api::cluster::v1beta1::{
     PrioritizerConfig, PrioritizerPolicy, PrioritizerPolicyMode, ScoreCoordinate, ScoreCoordinateType,
 };
 
 use super::Problem;
-use crate::schedule::Prioritizer;
+use crate::{facts::Cluster, schedule::Prioritizer};
 
 const POLICY: &str = "spec.prioritizerPolicy";
 /// The weight of a prioritizer that is listed without one.
@@ -18,19 +18,11 @@ const LISTED: i32 = 1;
 pub(crate) struct Weights(pub(crate) Vec<(Prioritizer, i32)>);
 
 impl Weights {
-    /// Reads the policy: the built-in prioritizers that it lists and, unless its mode is `Exact`, those with a default weight.
+    /// Reads the policy: the prioritizers that it lists and, unless its mode is `Exact`, those with a default weight.
     pub(crate) fn read(policy: &PrioritizerPolicy) -> Result<Self, Problem> {
-        nameless(policy).map_or(Ok(()), Err)?;
-        let mut weights: BTreeMap<String, (i32, usize)> = BTreeMap::new();
-        if is_additive(policy)? {
-            weights.extend(Prioritizer::DEFAULTS.map(|prioritizer| (prioritizer.name().to_owned(), (LISTED, 0))));
-        }
-        // The last of two that are the same counts.
-        let listed =
-            policy.configurations.iter().enumerate().filter(|(_, listed)| is_built_in(&listed.score_coordinate));
-        weights.extend(listed.map(|(index, listed)| (name(listed), (weight(listed), index))));
-        let counting = weights.into_iter().filter(|(_, (weight, _))| *weight != 0);
-        counting.map(|(name, (weight, index))| Ok((find(&name, index)?, weight))).collect::<Result<_, _>>().map(Self)
+        let mut weights = built_in(policy)?;
+        weights.extend(addons(policy)?);
+        Ok(Self(weights))
     }
 
     /// Whether the selections of other placements count.
@@ -38,10 +30,36 @@ impl Weights {
         self.0.iter().any(|(prioritizer, _)| *prioritizer == Prioritizer::Balance)
     }
 
-    /// Whether a cluster's resources count.
-    pub(crate) fn use_resources(&self) -> bool {
-        self.0.iter().any(|(prioritizer, _)| prioritizer.uses_resources())
+    /// Whether the scores of two clusters can differ because of what these report.
+    pub(crate) fn distinguish(&self, one: &Cluster, other: &Cluster) -> bool {
+        self.0.iter().any(|(prioritizer, _)| prioritizer.distinguishes(one, other))
     }
+}
+
+/// The built-in prioritizers. The last of two entries for the same one counts.
+fn built_in(policy: &PrioritizerPolicy) -> Result<Vec<(Prioritizer, i32)>, Problem> {
+    let mut weights: BTreeMap<String, (i32, usize)> = BTreeMap::new();
+    if is_additive(policy)? {
+        weights.extend(Prioritizer::DEFAULTS.map(|prioritizer| (prioritizer.name(), (LISTED, 0))));
+    }
+    let listed = policy.configurations.iter().enumerate().filter(|(_, listed)| is_built_in(&listed.score_coordinate));
+    weights.extend(listed.map(|(index, listed)| (name(listed), (weight(listed), index))));
+    let counting = weights.into_iter().filter(|(_, (weight, _))| *weight != 0);
+    counting.map(|(name, (weight, index))| Ok((find(&name, index)?, weight))).collect()
+}
+
+/// The scores of add-ons. Both of two entries for the same one count, as in OCM.
+fn addons(policy: &PrioritizerPolicy) -> Result<Vec<(Prioritizer, i32)>, Problem> {
+    let counts = |listed: &PrioritizerConfig| !is_built_in(&listed.score_coordinate) && weight(listed) != 0;
+    let counting = policy.configurations.iter().enumerate().filter(|(_, listed)| counts(listed));
+    counting
+        .map(|(index, listed)| match &listed.score_coordinate.add_on {
+            Some(score) => Ok((Prioritizer::AddOn(Arc::new(score.clone())), weight(listed))),
+            None => Err(format!(
+                "{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on"
+            )),
+        })
+        .collect()
 }
 
 fn is_additive(policy: &PrioritizerPolicy) -> Result<bool, Problem> {
@@ -53,24 +71,6 @@ fn is_additive(policy: &PrioritizerPolicy) -> Result<bool, Problem> {
             Err(format!("{POLICY}.mode {mode:?} is not known: use Additive or Exact"))
         }
     }
-}
-
-/// The field of the first listed prioritizer that takes the scores of an add-on and counts.
-pub(crate) fn addon_scores(policy: &PrioritizerPolicy) -> Option<String> {
-    let index = counting(policy, |listed| listed.score_coordinate.add_on.is_some())?;
-    Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.type {}", ScoreCoordinateType::AddOn))
-}
-
-/// What is wrong with the first prioritizer with a weight that does not name its scores.
-fn nameless(policy: &PrioritizerPolicy) -> Option<Problem> {
-    let index = counting(policy, |listed| listed.score_coordinate.add_on.is_none())?;
-    Some(format!("{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on"))
-}
-
-/// The first listed prioritizer that is none of the built-in ones, counts, and is so.
-fn counting(policy: &PrioritizerPolicy, is_so: impl Fn(&PrioritizerConfig) -> bool) -> Option<usize> {
-    let counts = |listed: &PrioritizerConfig| !is_built_in(&listed.score_coordinate) && weight(listed) != 0;
-    policy.configurations.iter().position(|listed| counts(listed) && is_so(listed))
 }
 
 fn is_built_in(coordinate: &ScoreCoordinate) -> bool {
@@ -86,9 +86,9 @@ fn weight(listed: &PrioritizerConfig) -> i32 {
 }
 
 fn find(name: &str, index: usize) -> Result<Prioritizer, Problem> {
-    let found = Prioritizer::ALL.into_iter().find(|prioritizer| prioritizer.name() == name);
+    let found = Prioritizer::BUILT_IN.into_iter().find(|prioritizer| prioritizer.name() == name);
     found.ok_or_else(|| {
-        let known = Prioritizer::ALL.map(Prioritizer::name).join(", ");
+        let known = Prioritizer::BUILT_IN.map(|prioritizer| prioritizer.name()).join(", ");
         format!("{POLICY}.configurations[{index}].scoreCoordinate.builtIn {name:?} is not known: use one of {known}")
     })
 }
@@ -134,23 +134,22 @@ mod tests {
         assert!(problem.ends_with("Balance, Steady, ResourceAllocatableCPU, ResourceAllocatableMemory"), "{problem}");
     }
 
+    fn addon(resource: &str, weight: i32) -> Value {
+        let coordinate = json!({"type": "AddOn", "addOn": {"resourceName": resource, "scoreName": "s"}});
+        json!({"scoreCoordinate": coordinate, "weight": weight})
+    }
+
     #[test]
-    fn scores_of_add_ons_are_found_unless_their_weight_is_0() {
-        let listed = |weight: i32| {
-            let addon = json!({"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}});
-            json!({"configurations": [{"scoreCoordinate": addon, "weight": weight}]})
-        };
-        let found = |policy: Value| addon_scores(&serde_json::from_value(policy).unwrap());
-        assert_eq!(found(listed(1)).unwrap(), "spec.prioritizerPolicy.configurations[0].scoreCoordinate.type AddOn");
-        assert_eq!(found(listed(0)), None);
-        assert_eq!(read(listed(1)).unwrap().len(), 2);
+    fn each_entry_for_scores_of_an_add_on_counts_also_twice_unless_its_weight_is_0() {
+        let policy = json!({"mode": "Exact", "configurations": [addon("r", 2), addon("q", 0), addon("r", -1)]});
+        let names: Vec<_> = read(policy).unwrap().iter().map(|(one, weight)| (one.name(), *weight)).collect();
+        assert_eq!(names, [("AddOn/r/s".to_owned(), 2), ("AddOn/r/s".to_owned(), -1)]);
     }
 
     #[test]
     fn scores_of_an_add_on_that_is_not_named_are_a_mistake_unless_their_weight_is_0() {
         let listed =
             |weight: i32| json!({"configurations": [{"scoreCoordinate": {"type": "AddOn"}, "weight": weight}]});
-        assert_eq!(addon_scores(&serde_json::from_value(listed(1)).unwrap()), None);
         let problem = read(listed(1)).unwrap_err();
         assert!(problem.contains("configurations[0].scoreCoordinate.addOn is missing"), "{problem}");
         assert_eq!(read(listed(0)).unwrap().len(), 2);

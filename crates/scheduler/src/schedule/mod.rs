@@ -85,7 +85,10 @@ pub struct Selection<'a> {
     pub missing: usize,
     /// The scores of all that fit, by name.
     pub scores: Vec<(Name, i64)>,
-    /// When the first toleration of a selected cluster ends.
+    /// The scores of add-ons that no longer count, each as the name of a cluster and of its AddOnPlacementScore.
+    pub expired: Vec<(Name, String)>,
+    /// When to decide again even if nothing changes: the first toleration of a selected cluster ends, or the first score of
+    /// an add-on expires.
     pub until: Option<Timestamp>,
 }
 
@@ -95,12 +98,22 @@ pub fn schedule(snapshot: &Snapshot, now: Timestamp) -> Schedule<'_> {
     let rules = &snapshot.rules;
     let eligible = Eligible::of(snapshot);
     let candidates = eligible.candidates(snapshot);
-    let is_frozen = rules.refusal.is_some() || eligible.problem.is_some();
-    let choice = || choose(rules, &candidates, &ScheduleContext::of(snapshot, now));
-    let (selection, problem) = match (!is_frozen).then(choice) {
-        None => (Selection::default(), rules.refusal.clone()),
-        Some(Ok(selection)) => (selection, rules.grouping.problem.clone()),
-        Some(Err(problem)) => (Selection::default(), Some(problem)),
+    let (is_frozen, name) = (eligible.problem.is_some() && rules.name.is_none(), rules.name.clone());
+    if is_frozen || name.is_some() {
+        let selection = Selection::default();
+        return Schedule {
+            eligible,
+            candidates,
+            is_frozen,
+            selection,
+            problem: name,
+            decisions: vec![],
+            groups: vec![],
+        };
+    }
+    let (selection, problem) = match choose(rules, &candidates, &ScheduleContext::of(snapshot, now)) {
+        Ok(selection) => (selection, rules.grouping.problem.clone()),
+        Err(problem) => (Selection::default(), Some(problem)),
     };
     let (decisions, groups) = group::slice(&snapshot.placement, &group::split(&rules.grouping, &selection.chosen));
     Schedule { eligible, candidates, is_frozen, selection, problem, decisions, groups }
@@ -119,23 +132,35 @@ fn choose<'a>(
     let weights = rules.weights.as_ref().map_err(Clone::clone)?;
     let wanted = rules.number_of_clusters.clone()?;
     let mut scores = vec![0; fitting.len()];
+    let (mut expired, mut until) = (Vec::new(), None);
     for (prioritizer, weight) in &weights.0 {
         let inputs = prioritizer.inputs(&fitting, context);
+        expired.extend(prioritizer.expired(&fitting, &inputs));
+        until = earlier(until, prioritizer.expires(&fitting, context.now));
         scores.iter_mut().zip(inputs).for_each(|(sum, input)| *sum += i64::from(*weight) * input.score());
     }
     let scored: Vec<_> = fitting.iter().zip(scores).map(|(one, score)| (one.name.clone(), score)).collect();
     let mut chosen = ranked(fitting, &scored);
     chosen.truncate(wanted.unwrap_or(usize::MAX));
     let missing = wanted.map_or(0, |wanted| wanted - chosen.len());
-    Ok(Selection { until: end_of_tolerance(rules, &chosen, context), chosen, missing, scores: scored })
+    let until = earlier(until, end_of_tolerance(rules, &chosen, context));
+    Ok(Selection { chosen, missing, scores: scored, expired, until })
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    [one, other].into_iter().flatten().min()
 }
 
 /// Whether a cluster passes all filters, or reaches one that is invalid: the status reports that as soon as a cluster reaches
-/// it. (Every candidate reaches the predicates.)
+/// it. (Every candidate reaches the predicates.) `None` if that would take long to know.
 #[must_use]
-pub fn fits(rules: &Rules, cluster: &Cluster, is_decided: bool, now: Timestamp) -> bool {
-    rules.predicates.as_ref().is_ok_and(|predicates| predicates.admits(cluster))
-        && rules.tolerations.as_ref().map_or(true, |tolerations| tolerations.admits(&cluster.taints, is_decided, now))
+pub fn fits(rules: &Rules, cluster: &Cluster, is_decided: bool, now: Timestamp) -> Option<bool> {
+    let is_tolerated =
+        || rules.tolerations.as_ref().map_or(true, |tolerations| tolerations.admits(&cluster.taints, is_decided, now));
+    match &rules.predicates {
+        Ok(predicates) if is_tolerated() => predicates.admits_at_once(cluster),
+        Ok(_) | Err(_) => Some(false),
+    }
 }
 
 /// One filter after the other. Without clusters to filter, an invalid filter is not reported, as in OCM.

@@ -57,10 +57,10 @@ impl EventQueue {
         queue
     }
 
-    /// Adds events about these writes; `scores` are those by which the clusters were selected.
-    pub(super) fn add(&self, placement: &Arc<Placement>, writes: &[DecisionWrite], scores: &[(Name, i64)]) {
+    /// Adds events about these writes.
+    pub(super) fn add(&self, placement: &Arc<Placement>, writes: &[DecisionWrite], cause: &Cause<'_>) {
         let mut pending = self.lock();
-        for event in writes.iter().flat_map(|write| events(placement, write, scores)) {
+        for event in writes.iter().flat_map(|write| events(placement, write, cause)) {
             pending.add(placement, event);
         }
         drop(pending);
@@ -105,7 +105,16 @@ async fn write(recorder: &EventRecorder, Batch { placement, events }: Batch) {
     }
 }
 
-fn events(placement: &Placement, write: &DecisionWrite, scores: &[(Name, i64)]) -> Vec<DecisionEvent> {
+/// Why the clusters were selected.
+#[derive(Debug, Default)]
+pub(super) struct Cause<'a> {
+    /// The scores of all that fit.
+    pub(super) scores: &'a [(Name, i64)],
+    /// Which scores of add-ons have expired.
+    pub(super) expired: Option<&'a str>,
+}
+
+fn events(placement: &Placement, write: &DecisionWrite, cause: &Cause<'_>) -> Vec<DecisionEvent> {
     let event = |reason, action, decision: &PlacementDecision, note| DecisionEvent {
         event: NewEvent { type_: "Normal", reason, note },
         action,
@@ -123,11 +132,15 @@ fn events(placement: &Placement, write: &DecisionWrite, scores: &[(Name, i64)]) 
             vec![event(reasons::DECISION_DELETE, reasons::DECISION_DELETED, deleted, note)]
         }
         DecisionWrite::Listed(updated) => {
-            let note = format!("Updated the clusters of PlacementDecision {}", updated.name_any());
-            let update = event(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, updated, note);
-            let has_scores = !scores.is_empty();
-            let scores =
-                has_scores.then(|| event(reasons::SCORE_UPDATE, reasons::SCORE_UPDATED, updated, score_note(scores)));
+            let expired = cause.expired.map(|expired| format!(". {expired}")).unwrap_or_default();
+            let note = format!("Updated the clusters of PlacementDecision {}{expired}", updated.name_any());
+            let mut update = event(reasons::DECISION_UPDATE, reasons::DECISION_UPDATED, updated, note);
+            if cause.expired.is_some() {
+                update.event.type_ = "Warning";
+            }
+            let has_scores = !cause.scores.is_empty();
+            let scores = has_scores
+                .then(|| event(reasons::SCORE_UPDATE, reasons::SCORE_UPDATED, updated, score_note(cause.scores)));
             [update].into_iter().chain(scores).collect()
         }
     }
@@ -164,11 +177,22 @@ mod tests {
         let placement = Placement::new("ns", "p", <_>::default());
         let listed = DecisionWrite::Listed(Arc::new(PlacementDecision::new("ns", "p-decision-1")));
         let reasons = |scores: &[(Name, i64)]| -> Vec<_> {
-            events(&placement, &listed, scores).into_iter().map(|new| (new.event.reason, new.action)).collect()
+            let cause = Cause { scores, ..Cause::default() };
+            events(&placement, &listed, &cause).into_iter().map(|new| (new.event.reason, new.action)).collect()
         };
         assert_eq!(reasons(&[]), [("DecisionUpdate", "DecisionUpdated")]);
         let both = [("DecisionUpdate", "DecisionUpdated"), ("ScoreUpdate", "ScoreUpdated")];
         assert_eq!(reasons(&[("c".into(), 1)]), both);
+    }
+
+    #[test]
+    fn scores_that_have_expired_make_the_update_a_warning() {
+        let placement = Placement::new("ns", "p", <_>::default());
+        let listed = DecisionWrite::Listed(Arc::new(PlacementDecision::new("ns", "p-decision-1")));
+        let cause = Cause { scores: &[], expired: Some("These have expired: c1/r") };
+        let [update] = &events(&placement, &listed, &cause)[..] else { panic!() };
+        assert_eq!((update.event.type_, update.event.reason), ("Warning", "DecisionUpdate"));
+        assert!(update.event.note.ends_with(" p-decision-1. These have expired: c1/r"), "{}", update.event.note);
     }
 
     #[tokio::test]
@@ -185,7 +209,7 @@ mod tests {
         tokio::task::yield_now().await;
         let writes = [DecisionWrite::Created(Arc::new(PlacementDecision::new("ns", "d")))];
         for name in ["p", "q"] {
-            queue.add(&Arc::new(Placement::new("ns", name, <_>::default())), &writes, &[]);
+            queue.add(&Arc::new(Placement::new("ns", name, <_>::default())), &writes, &Cause::default());
         }
         let mut taken = Vec::new();
         for taker in takers {

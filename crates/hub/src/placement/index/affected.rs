@@ -43,7 +43,11 @@ impl State {
         namespaces.sort_unstable();
         namespaces.dedup();
         let all = namespaces.into_iter().flat_map(|namespace| self.of_namespace(namespace));
-        all.filter(|(key, entry)| self.is_affected(key, &entry.rules, name, old, new))
+        // Only CEL selectors depend on what else has changed.
+        let is_noise = matches!((old, new), (Some(old), Some(new)) if old.is_same_but_for_document(new));
+        let relevant = all.filter(|(_, entry)| !is_noise || entry.rules.use_cel());
+        relevant
+            .filter(|(key, entry)| self.is_affected(key, &entry.rules, name, old, new))
             .map(|(key, _)| key.clone())
             .collect()
     }
@@ -66,15 +70,8 @@ impl State {
         match (old, new) {
             (None, None) => false,
             (Some(old), Some(new)) => rules.can_change_decision(old, new, (fits(old), fits(new))),
-            (Some(one), None) | (None, Some(one)) => {
-                fits(one) || self.keeps(key, rules, name) || self.has_few_candidates(key, rules)
-            }
+            (Some(one), None) | (None, Some(one)) => fits(one) != Some(false) || self.has_few_candidates(key, rules),
         }
-    }
-
-    /// Whether the placement keeps the cluster, whether or not it fits, as long as it may select it.
-    fn keeps(&self, key: &ObjectKey, rules: &Rules, name: &str) -> bool {
-        rules.refusal.is_some() && self.decisions.lists(key, name)
     }
 
     fn takes_any(&self, namespace: &str, rules: &Rules, sets: &[Name]) -> bool {

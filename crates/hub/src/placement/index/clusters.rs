@@ -1,16 +1,20 @@
 //! Clusters, and the sets they belong to.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
-use ocm_api::cluster::{v1::ManagedCluster, v1beta2::ManagedClusterSet};
-use ocm_scheduler::{Cluster, Clusters, Set, Sets, sets_of};
+use ocm_api::cluster::{v1::ManagedCluster, v1alpha1::AddOnPlacementScore, v1beta2::ManagedClusterSet};
+use ocm_scheduler::{AddOnScores, Cluster, Clusters, Document, Scores, Set, Sets, sets_of};
+
+use super::JsonOf;
 
 /// Clusters, and the sets they belong to.
 #[derive(Debug, Default)]
 pub(super) struct Fleet {
     pub(super) clusters: Arc<Clusters>,
     pub(super) sets: Arc<Sets>,
+    /// The scores of add-ons by the name of the cluster, which need not exist.
+    scores: HashMap<String, Scores>,
 }
 
 /// What has changed about a set.
@@ -31,11 +35,13 @@ impl Fleet {
         &mut self,
         name: &str,
         cluster: Option<&ManagedCluster>,
+        json: Option<Arc<[u8]>>,
         now: Timestamp,
     ) -> Option<BeforeAndAfter> {
         let old = self.clusters.get(name).cloned();
         let known = old.as_ref().map(|old| old.taints.as_slice()).unwrap_or_default();
-        let new = cluster.map(|cluster| Arc::new(self.with_sets(Cluster::of(cluster, known, now))));
+        let new = cluster.map(|cluster| self.with_sets(Cluster::of(cluster, known, now)));
+        let new = new.map(|cluster| Arc::new(self.with_scores(name, cluster, json)));
         if old == new {
             return None;
         }
@@ -46,6 +52,47 @@ impl Fleet {
             None => _ = clusters.remove(name),
         }
         Some((old, new))
+    }
+
+    fn with_scores(&self, name: &str, mut cluster: Cluster, json: Option<Arc<[u8]>>) -> Cluster {
+        cluster.scores = self.scores.get(name).cloned().unwrap_or_default();
+        cluster.document = json.map(|json| Arc::new(Document::new(json, cluster.scores.clone())));
+        cluster
+    }
+
+    /// Stores scores that an add-on gives a cluster, or removes them if `None`. Returns the cluster before and after, or `None`
+    /// if it does not exist, or nothing relevant has changed.
+    pub(super) fn update_scores(
+        &mut self,
+        cluster: &str,
+        name: &str,
+        new: Option<&AddOnPlacementScore>,
+    ) -> Option<BeforeAndAfter> {
+        let scores = self.scores.entry(cluster.to_owned()).or_default();
+        match new {
+            Some(new) => _ = scores.insert(name.to_owned(), Arc::new(AddOnScores::of(new))),
+            None => _ = scores.remove(name),
+        }
+        let scores = scores.clone();
+        if scores.is_empty() {
+            self.scores.remove(cluster);
+        }
+        let old = self.clusters.get(cluster).filter(|old| old.scores != scores)?.clone();
+        let mut new = Cluster::clone(&old);
+        new.document = old.document.as_ref().map(|document| Arc::new(document.with_scores(scores.clone())));
+        new.scores = scores;
+        let new = Arc::new(new);
+        Arc::make_mut(&mut self.clusters).insert(cluster.into(), new.clone());
+        Some((Some(old), Some(new)))
+    }
+
+    /// Adds the document to each cluster, or removes it.
+    pub(super) fn set_documents(&mut self, json: Option<&JsonOf>) {
+        for (name, cluster) in Arc::make_mut(&mut self.clusters) {
+            let json = json.and_then(|json| json(name));
+            let document = json.map(|json| Arc::new(Document::new(json, cluster.scores.clone())));
+            Arc::make_mut(cluster).document = document;
+        }
     }
 
     fn with_sets(&self, mut cluster: Cluster) -> Cluster {

@@ -12,6 +12,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use ocm_api::cluster::{
     v1::ManagedCluster,
+    v1alpha1::AddOnPlacementScore,
     v1beta1::{Placement, PlacementDecision, PlacementStatus},
     v1beta2::{ManagedClusterSet, ManagedClusterSetBinding},
 };
@@ -29,9 +31,19 @@ pub(crate) use self::decisions::{Slice, Slices};
 use self::{clusters::Fleet, decisions::Decisions};
 
 /// Everything that placements depend on. Cheap to clone; all clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub(crate) struct Index {
     state: Arc<Mutex<State>>,
+    json: Arc<JsonOf>,
+}
+
+/// Returns the JSON of a cluster, for CEL selectors.
+type JsonOf = dyn Fn(&str) -> Option<Arc<[u8]>> + Send + Sync;
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +52,8 @@ struct State {
     bindings: Bindings,
     placements: BTreeMap<ObjectKey, Entry>,
     decisions: Decisions,
+    /// Whether clusters have documents: while any placement has a CEL selector.
+    has_documents: bool,
 }
 
 /// The names of bindings, each the name of a set.
@@ -66,6 +80,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Index {
+    /// An empty index. `json` returns a cluster as JSON.
+    pub(crate) fn new(json: impl Fn(&str) -> Option<Arc<[u8]>> + Send + Sync + 'static) -> Self {
+        Self { state: Arc::default(), json: Arc::new(json) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,8 +95,20 @@ impl Index {
         let new = (!matches!(change, Change::Deleted(_))).then(|| cluster.as_ref());
         let mut state = self.lock();
         let name = cluster.name_any();
-        match state.fleet.update_cluster(&name, new, now) {
+        let json = state.has_documents.then(|| (self.json)(&name)).flatten();
+        match state.fleet.update_cluster(&name, new, json, now) {
             Some((old, new)) => state.affected_by_cluster(&name, old.as_deref(), new.as_deref()),
+            None => Vec::new(),
+        }
+    }
+
+    /// Stores a change of the scores that an add-on gives a cluster. Returns the placements that it can affect.
+    pub(crate) fn scores(&self, change: Change<'_, AddOnPlacementScore>) -> Vec<ObjectKey> {
+        let key = ObjectKey::of(change.object().as_ref());
+        let new = (!matches!(change, Change::Deleted(_))).then(|| change.object().as_ref());
+        let mut state = self.lock();
+        match state.fleet.update_scores(&key.namespace, &key.name, new) {
+            Some((old, new)) => state.affected_by_cluster(&key.namespace, old.as_deref(), new.as_deref()),
             None => Vec::new(),
         }
     }
@@ -109,19 +140,9 @@ impl Index {
     pub(crate) fn placement(&self, change: Change<'_, Placement>) -> Option<ObjectKey> {
         let key = ObjectKey::of(change.object().as_ref());
         let mut state = self.lock();
-        match change {
-            Change::Added(placement) => state.insert_placement(&key, placement),
-            Change::Updated { old, new } if old.metadata.uid != new.metadata.uid => {
-                state.remove_placement(&key);
-                state.insert_placement(&key, new);
-            }
-            Change::Updated { new, .. } => return state.update_placement(&key, new).then_some(key),
-            Change::Deleted(_) => {
-                state.remove_placement(&key);
-                return None;
-            }
-        }
-        Some(key)
+        let is_affected = state.change_placement(&key, change);
+        state.keep_documents(&*self.json);
+        is_affected.then_some(key)
     }
 
     /// Stores a change of a decision. Returns the placements that did not expect it.
@@ -170,6 +191,32 @@ impl Index {
 }
 
 impl State {
+    /// Whether the placement is to be planned.
+    fn change_placement(&mut self, key: &ObjectKey, change: Change<'_, Placement>) -> bool {
+        match change {
+            Change::Added(placement) => self.insert_placement(key, placement),
+            Change::Updated { old, new } if old.metadata.uid != new.metadata.uid => {
+                self.remove_placement(key);
+                self.insert_placement(key, new);
+            }
+            Change::Updated { new, .. } => return self.update_placement(key, new),
+            Change::Deleted(_) => {
+                self.remove_placement(key);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Clusters have documents exactly while any placement has a CEL selector.
+    fn keep_documents(&mut self, json: &JsonOf) {
+        let needs_documents = self.placements.values().any(|entry| entry.rules.use_cel());
+        if self.has_documents != needs_documents {
+            self.has_documents = needs_documents;
+            self.fleet.set_documents(needs_documents.then_some(json));
+        }
+    }
+
     fn insert_placement(&mut self, key: &ObjectKey, placement: &Placement) {
         let rules = Arc::new(Rules::of(placement));
         self.placements.insert(key.clone(), Entry { rules, status: None });

@@ -8,12 +8,8 @@ use serde_json::{Value, json};
 use super::{even, misconfigured, satisfied, settle, world};
 use crate::placement::{
     plan::Step,
-    testing::{World, at, cluster, decision, placement, set, tainted},
+    testing::{World, at, cluster, decision, placement, set},
 };
-
-fn cel() -> Value {
-    json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}]})
-}
 
 fn unreadable() -> Value {
     let wrong = json!({"key": "a", "operator": "Like"});
@@ -25,6 +21,10 @@ fn an_invalid_spec_empties_the_decisions_and_the_status_names_the_field() {
     for (spec, field) in [
         (json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "NoSuch"}}]}}), "builtIn"),
         (json!({"numberOfClusters": -1}), "spec.numberOfClusters is -1"),
+        (
+            json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["x"]}}}]}),
+            "celExpressions[0]",
+        ),
         (json!({"tolerations": [{"value": "x"}]}), "spec.tolerations[0].key"),
         (json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"a": "b c"}}}}]}), "b c"),
     ] {
@@ -45,43 +45,6 @@ fn a_wrong_predicate_goes_unnoticed_without_clusters_to_filter() {
     let wrong = json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}});
     let plan = settle(&mut world, json!({"predicates": [{"requiredClusterSelector": wrong}]}));
     assert_eq!((misconfigured(&plan), satisfied(&plan).0.as_str()), (None, "AllManagedClusterSetsEmpty"));
-}
-
-#[test]
-fn what_is_not_built_is_refused_by_name_and_decisions_stay_as_they_are() {
-    let addon = json!({"type": "AddOn", "addOn": {"resourceName": "r", "scoreName": "s"}});
-    for (spec, field) in [
-        (
-            json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}}]}),
-            "celSelector",
-        ),
-        (json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": addon}]}}), "scoreCoordinate.type AddOn"),
-    ] {
-        let mut world = world(3);
-        settle(&mut world, json!({"numberOfClusters": 2}));
-        let plan = settle(&mut world, spec.clone());
-        let problem = misconfigured(&plan).unwrap();
-        assert!(problem.contains(field), "{problem}");
-        assert_eq!(satisfied(&plan).0, "NotAllDecisionsScheduled");
-        assert_eq!((plan.steps.len(), plan.status.number_of_selected_clusters), (0, 2));
-        assert_eq!(world.decided("p"), ["c000", "c001"]);
-        world.cluster(tainted(cluster("c000", &[]), "sick", "NoSelect"));
-        assert_eq!(world.settle("p", at(0)).steps, [], "whatever becomes of the clusters");
-        assert_eq!(world.no_cluster("c000").len(), 1);
-        world.settle("p", at(0));
-        assert_eq!(world.decided("p"), ["c001"], "but not clusters it may no longer choose from");
-        world.unbind("global");
-        world.settle("p", at(0));
-        assert_eq!(world.decided("p"), [""; 0]);
-    }
-}
-
-#[test]
-fn a_refused_placement_without_decisions_gets_an_empty_one() {
-    let mut world = world(3);
-    let plan = settle(&mut world, cel());
-    assert_eq!(satisfied(&plan).0, "NoManagedClusterMatched");
-    assert_eq!((plan.desired.len(), plan.status.decision_groups.len()), (1, 1));
 }
 
 #[test]
@@ -146,7 +109,8 @@ fn decisions_that_stay_belong_to_the_first_group_unless_their_label_says_otherwi
         old.labels_mut().extend(index.map(|index| (DECISION_GROUP_INDEX.to_owned(), index.to_owned())));
         world.decision(old);
     }
-    let plan = settle(&mut world, cel());
+    world.set(set("global", unreadable()));
+    let plan = settle(&mut world, json!({}));
     assert_eq!(plan.desired.iter().map(|desired| &*desired.index).collect::<Vec<_>>(), ["0", "0", "1"]);
     let groups: Vec<_> = plan.status.decision_groups.iter().map(|group| group.decisions.len()).collect();
     assert_eq!(groups, [2, 1]);

@@ -1,6 +1,8 @@
 //! What is planned for placements, from what the watches bring.
 
+mod cel;
 mod frozen;
+mod scores;
 mod writes;
 
 use ocm_api::labels::CLUSTER_SET;

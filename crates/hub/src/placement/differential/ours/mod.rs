@@ -3,9 +3,16 @@
 
 mod written;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
-use ocm_api::cluster::v1beta1::{Placement, PlacementStatus};
+use kube::ResourceExt as _;
+use ocm_api::cluster::{
+    v1::ManagedCluster,
+    v1beta1::{Placement, PlacementStatus},
+};
 use ocm_runtime::{Change, ObjectKey};
 use ocm_scheduler::{ClusterExplanation, Explanation, Objects, Verdict, explain};
 use serde::de::DeserializeOwned;
@@ -50,7 +57,12 @@ fn all<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
 
 /// What informers have brought.
 fn index(snapshot: &Snapshot, placement: &Arc<Placement>) -> Index {
-    let index = Index::default();
+    let json: HashMap<_, Arc<[u8]>> = snapshot
+        .clusters
+        .iter()
+        .map(|cluster| (read::<ManagedCluster>(cluster).name_any(), cluster.to_string().into_bytes().into()))
+        .collect();
+    let index = Index::new(move |name| json.get(name).cloned());
     snapshot.decisions.iter().for_each(|decision| _ = index.decision(Change::Added(&Arc::new(read(decision)))));
     snapshot
         .clusters
@@ -58,6 +70,7 @@ fn index(snapshot: &Snapshot, placement: &Arc<Placement>) -> Index {
         .for_each(|cluster| _ = index.cluster(Change::Added(&Arc::new(read(cluster))), snapshot.now));
     snapshot.sets.iter().for_each(|set| _ = index.set(Change::Added(&Arc::new(read(set)))));
     snapshot.bindings.iter().for_each(|binding| _ = index.binding(Change::Added(&Arc::new(read(binding)))));
+    snapshot.scores.iter().for_each(|scores| _ = index.scores(Change::Added(&Arc::new(read(scores)))));
     index.placement(Change::Added(placement));
     index
 }
@@ -68,6 +81,7 @@ fn explained(snapshot: &Snapshot, placement: &Placement) -> Explanation {
         sets: &all(&snapshot.sets),
         bindings: &all(&snapshot.bindings),
         decisions: &all(&snapshot.decisions),
+        scores: &all(&snapshot.scores),
     };
     explain(&ocm_scheduler::Snapshot::of(placement, &objects, snapshot.now), snapshot.now)
 }
