@@ -6,7 +6,10 @@
 
 mod pool;
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -51,6 +54,14 @@ impl Evaluation {
         let feedback = feedback::read(&json, &gvk, &options.feedback_rules, options.feedback_at, settings, &mut budget);
         let conditions = conditions::evaluate(&options.condition_rules, &json, &gvk, &mut budget);
         Self { feedback, conditions }
+    }
+
+    /// The same, without values if they have more than so many bytes of text.
+    pub(super) fn within(&self, most: usize) -> Cow<'_, Self> {
+        match feedback::text(&self.feedback.values) > most {
+            true => Cow::Owned(Self { feedback: Feedback::too_long(), conditions: self.conditions.clone() }),
+            false => Cow::Borrowed(self),
+        }
     }
 
     /// Puts the values and conditions into the entry of the object. The transition time of `StatusFeedbackSynced` is also

@@ -1,15 +1,20 @@
 //! Deletes AppliedManifestWorks whose ManifestWork no longer exists on this hub.
 //!
-//! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The
-//! record is kept for a grace period first, since a hub that lost its works may get them back. If it seems to have lost them,
+//! The ManifestWork may have been removed by force, or the agent may have moved to another hub. The record is kept for a grace
+//! period first, since a hub that lost its works may get them back. The period is measured by the time in the record, and by
+//! the monotonic clock of this process: a wall clock that jumps ends no grace period. If the hub seems to have lost its works,
 //! the record is kept until somebody confirms that they are gone; see [`super::safety`].
 //!
 //! Records that carry the id this agent had before get its present one, so that they are still found when the hub's address
 //! changes.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt as _};
 use ocm_api::{
@@ -19,6 +24,7 @@ use ocm_api::{
 use ocm_runtime::{
     Change, Controller, ControllerBuilder, Error, ObjectKey, Requeue, Result, error::ResultExt as _, write,
 };
+use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::{Shared, safety::Verdict};
@@ -30,6 +36,8 @@ pub(super) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60)
 #[derive(Debug)]
 pub(super) struct Eviction {
     shared: Shared,
+    /// The records whose works are missing: their uid, and since when this process knows.
+    missing: Mutex<HashMap<String, (Option<String>, Instant)>>,
 }
 
 /// A record, and whether its ManifestWork exists on this hub.
@@ -41,6 +49,8 @@ pub(super) struct Observed {
     verdict: Verdict,
     adopts: bool,
     grace: Duration,
+    /// For how long this process has known that the work is missing.
+    missing_for: Duration,
 }
 
 /// What to do about a record.
@@ -60,7 +70,22 @@ pub(super) enum Plan {
 
 impl Eviction {
     pub(super) fn new(shared: Shared) -> Self {
-        Self { shared }
+        Self { shared, missing: Mutex::default() }
+    }
+
+    /// For how long the grace period of a record has lasted in this process. It ends with `false`.
+    fn missing_for(&self, key: &str, uid: Option<String>, is_missing: bool) -> Duration {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_missing {
+            missing.remove(key);
+            return Duration::ZERO;
+        }
+        let since = missing.entry(key.to_owned()).or_insert_with(|| (uid.clone(), Instant::now()));
+        if since.0 != uid {
+            // Another record of that name.
+            *since = (uid, Instant::now());
+        }
+        since.1.elapsed()
     }
 
     fn has_work(&self, record: &AppliedManifestWork) -> bool {
@@ -175,10 +200,14 @@ impl Controller for Eviction {
         let settings = &self.shared.settings;
         let record = self.shared.applied_works.named(key);
         let record = record.filter(|record| !write::is_deleting(record.as_ref()) && settings.owns(record));
-        let Some(record) = record else { return Ok(None) };
+        let Some(record) = record else {
+            self.missing_for(key, None, false);
+            return Ok(None);
+        };
         let (has_work, adopts) = (self.has_work(&record), settings.adopts(&record));
         let verdict = self.verdict(&record, has_work).await?;
-        Ok(Some(Observed { record, has_work, verdict, adopts, grace: settings.eviction_grace }))
+        let missing_for = self.missing_for(key, record.uid(), !has_work && verdict == Verdict::AfterGrace);
+        Ok(Some(Observed { record, has_work, verdict, adopts, grace: settings.eviction_grace, missing_for }))
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {
@@ -196,10 +225,12 @@ impl Controller for Eviction {
         }
         let status = observed.record.status.as_ref();
         let since = status.and_then(|status| status.eviction_start_time.as_ref()).map_or(now, |time| time.0);
-        let grace = SignedDuration::try_from(observed.grace).unwrap_or(SignedDuration::MAX);
-        match Duration::try_from(grace - now.duration_since(since)) {
-            Ok(left) if left > Duration::ZERO => Plan::Wait { since, left },
-            _ => Plan::Evict,
+        // A start in the future is that of a clock that was ahead.
+        let since = since.min(now);
+        let passed = Duration::try_from(now.duration_since(since)).unwrap_or_default().min(observed.missing_for);
+        match observed.grace.saturating_sub(passed) {
+            Duration::ZERO => Plan::Evict,
+            left => Plan::Wait { since, left },
         }
     }
 
@@ -258,7 +289,8 @@ mod tests {
     fn observed(has_work: bool, since: Option<i64>, grace: Duration) -> Observed {
         let mut record = AppliedManifestWork::default();
         record.status.get_or_insert_default().eviction_start_time = since.map(|second| Time(at(second)));
-        Observed { record: Arc::new(record), has_work, verdict: Verdict::AfterGrace, adopts: false, grace }
+        let (verdict, missing_for) = (Verdict::AfterGrace, Duration::MAX);
+        Observed { record: Arc::new(record), has_work, verdict, adopts: false, grace, missing_for }
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -275,6 +307,29 @@ mod tests {
         let later = Eviction::plan(&observed(false, Some(1000), HOUR), at(1600));
         assert_eq!(later, Plan::Wait { since: at(1000), left: Duration::from_secs(3000) });
         assert_eq!(Eviction::plan(&observed(false, Some(1000), HOUR), at(4600)), Plan::Evict);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_does_not_end_the_grace_period_and_one_that_was_ahead_does_not_prolong_it() {
+        let missing_for =
+            |seconds| Observed { missing_for: Duration::from_secs(seconds), ..observed(false, Some(1000), HOUR) };
+        let left = |seconds: u64| Duration::from_secs(3600 - seconds);
+        assert_eq!(Eviction::plan(&missing_for(5), at(99_999)), Plan::Wait { since: at(1000), left: left(5) });
+        assert_eq!(Eviction::plan(&missing_for(3600), at(99_999)), Plan::Evict);
+        assert_eq!(Eviction::plan(&missing_for(5), at(900)), Plan::Wait { since: at(900), left: HOUR });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_grace_period_of_a_record_begins_anew_when_its_work_comes_back_and_for_another_record() {
+        let eviction = Eviction::new(shared(&Mock::default(), &Mock::default()).await);
+        let missing_for = |uid: &str, is_missing| eviction.missing_for("hub-w", Some(uid.to_owned()), is_missing);
+        assert_eq!(missing_for("1", true), Duration::ZERO);
+        tokio::time::advance(HOUR).await;
+        assert_eq!(missing_for("1", true), HOUR);
+        assert_eq!(missing_for("1", false), Duration::ZERO);
+        assert_eq!(missing_for("1", true), Duration::ZERO);
+        tokio::time::advance(HOUR).await;
+        assert_eq!(missing_for("2", true), Duration::ZERO);
     }
 
     #[test]
@@ -315,6 +370,7 @@ mod tests {
             verdict: Verdict::AfterGrace,
             adopts: false,
             grace: HOUR,
+            missing_for: HOUR,
         };
         (eviction.apply(&observed, Plan::Evict).await, managed.asked())
     }
@@ -373,6 +429,7 @@ mod tests {
             verdict: Verdict::AfterGrace,
             adopts: false,
             grace,
+            missing_for: HOUR,
         };
         let report = async |observed| eviction.report(&observed, Plan::Keep, at(0)).await.unwrap();
         assert_eq!(report(observed(false, HOUR)).await, Requeue::After(HOUR));

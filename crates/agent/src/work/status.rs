@@ -1,5 +1,7 @@
 //! The conditions of a ManifestWork and of its manifests. Pure.
 
+mod size;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{DynamicObject, ObjectMeta};
@@ -9,14 +11,14 @@ use ocm_api::{
     work::v1::{AppliedManifestResourceMeta, ManifestCondition, ManifestResourceMeta},
 };
 use ocm_runtime::{
-    Result,
+    Classified as _, Result,
     conditions::{self, NewCondition},
 };
 use serde_json::Value;
 
 use super::{
     evaluation::{Evaluation, EvaluationPool},
-    feedback::FeedbackSettings,
+    feedback::{self, FeedbackSettings},
     identifier,
     options::ManifestOptions,
     resources::explain,
@@ -62,7 +64,10 @@ pub(super) enum ObjectState {
     Exists(Box<DynamicObject>),
     NotFound,
     /// It could not be read, for this reason.
-    Unknown(String),
+    Unknown {
+        cause: String,
+        retry: Retry,
+    },
     /// The manifest is invalid, or the managed cluster does not serve its kind.
     Unmapped,
 }
@@ -79,7 +84,7 @@ impl ObjectState {
         match read {
             Ok(Some(object)) => Self::Exists(Box::new(object)),
             Ok(None) => Self::NotFound,
-            Err(error) => Self::Unknown(explain(&error)),
+            Err(error) => Self::Unknown { cause: explain(&error), retry: Retry::after(error.class()) },
         }
     }
 }
@@ -124,17 +129,22 @@ impl Outcome {
         Self { evaluation: None, ..self }
     }
 
-    /// When to apply it again, where that failed.
+    /// When to apply it again, where that failed, or where it could not be read: until then nothing is deleted.
     pub(super) fn retry(&self) -> Option<Retry> {
-        match self.applied {
+        let after_apply = match self.applied {
             ApplyResult::Failed { retry, .. } => Some(retry),
             ApplyResult::NotTried | ApplyResult::Applied | ApplyResult::Contested(_) => None,
-        }
+        };
+        let after_read = match self.object {
+            ObjectState::Unknown { retry, .. } => Some(retry),
+            ObjectState::Exists(_) | ObjectState::NotFound | ObjectState::Unmapped => None,
+        };
+        after_apply.into_iter().chain(after_read).reduce(Retry::sooner)
     }
 
     /// Whether it is not known which object this is, or whether it exists.
     pub(super) fn is_uncertain(&self) -> bool {
-        matches!(self.object, ObjectState::Unknown(_) | ObjectState::Unmapped)
+        matches!(self.object, ObjectState::Unknown { .. } | ObjectState::Unmapped)
     }
 }
 
@@ -142,7 +152,7 @@ impl Outcome {
 pub(super) fn existing(outcomes: &[Outcome]) -> Vec<AppliedManifestResourceMeta> {
     let entry = |outcome: &Outcome| match &outcome.object {
         ObjectState::Exists(object) => Some(identifier::recorded(&outcome.meta, object.metadata.uid.clone())),
-        ObjectState::NotFound | ObjectState::Unknown(_) | ObjectState::Unmapped => None,
+        ObjectState::NotFound | ObjectState::Unknown { .. } | ObjectState::Unmapped => None,
     };
     outcomes.iter().filter_map(entry).collect()
 }
@@ -155,15 +165,19 @@ pub(super) fn manifests(
     generation: Option<i64>,
     now: Timestamp,
 ) -> Vec<ManifestCondition> {
+    let mut left = feedback::MAX_TEXT;
     let merge = |outcome: &Outcome| {
         let mut entry = previous(stored, &outcome.meta).cloned().unwrap_or_default();
         entry.resource_meta = outcome.meta.clone();
         set_conditions(&mut entry.conditions, outcome, generation, now);
         // Feedback stays as it was while the object cannot be read.
-        outcome.evaluation.iter().for_each(|evaluation| evaluation.store(&mut entry, generation, now));
+        outcome.evaluation.iter().for_each(|evaluation| evaluation.within(left).store(&mut entry, generation, now));
+        left = left.saturating_sub(feedback::text(&entry.status_feedback.values));
         entry
     };
-    outcomes.iter().map(merge).collect()
+    let mut entries: Vec<_> = outcomes.iter().map(merge).collect();
+    size::cut_messages(&mut entries, size::MOST_MESSAGES);
+    entries
 }
 
 /// Sets the conditions of a manifest that need no rules.
@@ -184,13 +198,18 @@ pub(super) fn previous<'a>(
     if let Some(exact) = stored.iter().find(|entry| entry.resource_meta == *meta) {
         return Some(exact);
     }
-    let moved = ManifestResourceMeta { ordinal: 0, ..meta.clone() };
-    let mut same =
-        stored.iter().filter(|entry| ManifestResourceMeta { ordinal: 0, ..entry.resource_meta.clone() } == moved);
+    let mut same = stored.iter().filter(|entry| is_same_object(&entry.resource_meta, meta));
     match (same.next(), same.next()) {
         (Some(only), None) => Some(only),
         _ => None,
     }
+}
+
+/// Whether two entries are of one object, wherever in the spec.
+fn is_same_object(a: &ManifestResourceMeta, b: &ManifestResourceMeta) -> bool {
+    let ManifestResourceMeta { ordinal: _, group, version, kind, resource, name, namespace } = a;
+    let of_b = [&b.group, &b.version, &b.kind, &b.resource, &b.name, &b.namespace];
+    [group, version, kind, resource, name, namespace] == of_b
 }
 
 fn manifest_applied(applied: &ApplyResult) -> Option<NewCondition> {
@@ -213,7 +232,7 @@ pub(super) fn manifest_available(object: &ObjectState) -> NewCondition {
         ObjectState::NotFound => {
             NewCondition::is_false(type_, reasons::manifest::RESOURCE_NOT_AVAILABLE, "The object does not exist")
         }
-        ObjectState::Unknown(cause) => {
+        ObjectState::Unknown { cause, .. } => {
             let message = format!("Cannot tell whether the object exists: {cause}");
             NewCondition::is_unknown(type_, reasons::manifest::FETCHING_RESOURCE_FAILED, message)
         }

@@ -95,7 +95,8 @@ impl Baseline {
     /// Whether the body may have changed. For a status the generation stays, and so do the writers of the body. The generation
     /// of some kinds does not count every change, so it proves nothing alone.
     fn may_differ(&self, now: &Seen) -> bool {
-        now.writers.is_none() || now.writers != self.seen.writers || now.generation != self.seen.generation
+        let is_hidden = now.generation.is_none() && !self.seen.is_settled;
+        is_hidden || now.writers.is_none() || now.writers != self.seen.writers || now.generation != self.seen.generation
     }
 
     /// Takes over the state in which the object was read, which keeps what counts.
@@ -213,6 +214,34 @@ mod tests {
         assert_eq!(later(json!({"uid": "2"})), Verdict::Drifted(Drift::Replaced));
         let gone = Seen::of(&deployment(&json!({"metadata": {"resourceVersion": "11"}})).metadata).deleted();
         assert_eq!(baseline(true).compare(&gone), Verdict::Drifted(Drift::Deleted));
+    }
+
+    #[test]
+    fn a_second_write_in_the_same_second_is_found_by_one_read_where_no_generation_counts_it() {
+        let without_generation = |change: Value| {
+            let mut object = deployment(&json!({"metadata": {"generation": null}}));
+            object.metadata = serde_json::from_value({
+                let mut metadata = serde_json::to_value(&object.metadata).unwrap();
+                ocm_apimachinery::merge::apply(&mut metadata, &change);
+                metadata
+            })
+            .unwrap();
+            object
+        };
+        let left = without_generation(json!({}));
+        let mut baseline = Baseline::new(MANIFEST, compared(true), &left);
+        let later = |version: &str| {
+            let label = json!({"manager": "kubectl", "operation": "Update", "time": "2026-01-01T00:00:09Z",
+                "fieldsV1": {"f:metadata": {"f:labels": {"f:theirs": {}}}}});
+            let writer = json!(left.metadata.managed_fields.as_ref().unwrap()[0]);
+            without_generation(json!({"resourceVersion": version, "managedFields": [writer, label]})).metadata
+        };
+        let same_second = without_generation(json!({"resourceVersion": "11"})).metadata;
+        for unexplained in [&same_second, &later("11")] {
+            assert_eq!(baseline.compare(&Seen::of(unexplained)), Verdict::Drifted(Drift::Body));
+        }
+        baseline.refresh(&later("11"));
+        assert_eq!(baseline.compare(&Seen::of(&later("12"))), Verdict::InSync, "it is not read again and again");
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub(super) struct Seen {
     pub(super) generation: Option<i64>,
     /// A digest of who wrote the body, and when; `None` where the server does not say.
     pub(super) writers: Option<u64>,
+    /// Whether the second of the last write to the body was over. Another write by the same manager in the same second does not
+    /// change the writers, since the times of managed fields have whole seconds.
+    pub(super) is_settled: bool,
     pub(super) facts: Facts,
     pub(super) is_deleted: bool,
 }
@@ -30,11 +33,13 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn of(metadata: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+        let entries = metadata.managed_fields.as_deref().unwrap_or_default();
         Self {
             uid: text(&metadata.uid),
             version: text(&metadata.resource_version),
             generation: metadata.generation,
-            writers: writers(metadata.managed_fields.as_deref().unwrap_or_default()),
+            writers: writers(entries),
+            is_settled: last(entries) > last(entries.iter().filter(|entry| is_of_body(entry))),
             facts: Facts::of(metadata),
             is_deleted: false,
         }
@@ -60,12 +65,25 @@ fn writers(entries: &[ManagedFieldsEntry]) -> Option<u64> {
     (!entries.is_empty()).then(|| of_body.fold(0, u64::wrapping_add))
 }
 
+/// The second of the last write.
+fn last<'a>(entries: impl IntoIterator<Item = &'a ManagedFieldsEntry>) -> Option<i64> {
+    entries.into_iter().filter_map(|entry| entry.time.as_ref()).map(|time| time.0.as_second()).max()
+}
+
+fn is_of_body(entry: &ManagedFieldsEntry) -> bool {
+    body(entry).next().is_some()
+}
+
+/// The fields of the body that the manager of the entry has written.
+fn body(entry: &ManagedFieldsEntry) -> impl Iterator<Item = (&String, &Value)> {
+    let fields = entry.fields_v1.as_ref().filter(|_| entry.subresource.as_deref() != Some(STATUS));
+    let fields = fields.and_then(|fields| fields.0.as_object()).into_iter().flatten();
+    fields.filter(|(field, _)| !NOT_BODY.contains(&field.as_str()))
+}
+
 fn writer(entry: &ManagedFieldsEntry) -> Option<u64> {
-    let fields = entry.fields_v1.as_ref()?.0.as_object()?;
-    let mut body = fields.iter().filter(|(field, _)| !NOT_BODY.contains(&field.as_str())).peekable();
-    if entry.subresource.as_deref() == Some(STATUS) || body.peek().is_none() {
-        return None;
-    }
+    let mut body = body(entry).peekable();
+    body.peek()?;
     let mut hasher = DefaultHasher::new();
     (&entry.manager, &entry.operation, &entry.subresource).hash(&mut hasher);
     entry.time.as_ref().map(|time| time.0.as_second()).hash(&mut hasher);
@@ -129,6 +147,18 @@ mod tests {
         assert_ne!(of("a", 1, &json!({"f:spec": {}})), before);
         let scale = writers_of(&[entry("hpa", "scale", 2, replicas), entry("a", "", 1, replicas)]);
         assert_ne!(scale, before, "a subresource may change the body");
+    }
+
+    #[test]
+    fn a_later_write_of_anything_shows_that_the_second_of_the_last_write_to_the_body_was_over() {
+        let is_settled = |entries: &[Value]| {
+            Seen::of(&serde_json::from_value(json!({ "managedFields": entries })).unwrap()).is_settled
+        };
+        let body = |second| entry("a", "", second, &json!({"f:data": {"f:a": {}}}));
+        let status = |second| entry("kcm", "status", second, &json!({"f:status": {"f:x": {}}}));
+        assert!(!is_settled(&[body(1)]) && !is_settled(&[body(1), status(1)]) && !is_settled(&[status(1), body(2)]));
+        assert!(is_settled(&[body(1), status(2)]));
+        assert!(!is_settled(&[]), "nothing is known");
     }
 
     #[test]

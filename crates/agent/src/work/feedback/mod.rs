@@ -21,8 +21,9 @@ use serde_json::Value;
 
 /// How many failures the message of the condition lists.
 const LISTED: usize = 5;
-/// The most bytes of text in the values of one object. The status of a work has to fit into one request.
-const MAX_TEXT: usize = 256 * 1024;
+/// The most bytes of text in the values of all objects of a work, and so in those of one. The status of a work has to fit into
+/// one request.
+pub(super) const MAX_TEXT: usize = 256 * 1024;
 
 /// What the agent is configured to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,26 @@ pub(super) struct Feedback {
     pub values: Vec<FeedbackValue>,
     /// `StatusFeedbackSynced`.
     pub condition: NewCondition,
+}
+
+impl Feedback {
+    /// That of an object whose values exceed what is left for them in the status of the work.
+    pub(super) fn too_long() -> Self {
+        let failure = format!(
+            "the values of this object are not reported: at most {MAX_TEXT} bytes of text are reported of all objects of a work; \
+             use paths to parts of them"
+        );
+        Self { values: Vec::new(), condition: condition(true, &[failure]) }
+    }
+}
+
+/// The bytes of text in values.
+pub(super) fn text(values: &[FeedbackValue]) -> usize {
+    values.iter().map(|value| text_of(&value.field_value)).sum()
+}
+
+fn text_of(value: &FieldValue) -> usize {
+    value.string.iter().chain(&value.json_raw).map(String::len).sum()
 }
 
 /// A value to read, and where the work asks for it.
@@ -139,7 +160,7 @@ impl Reader<'_> {
         if self.names.contains(name) {
             return Err("another value has the same name; rename one of them".into());
         }
-        let text = value.string.iter().chain(&value.json_raw).map(String::len).sum::<usize>();
+        let text = text_of(&value);
         if self.text + text > MAX_TEXT {
             return Err(format!(
                 "the value is too long: at most {MAX_TEXT} bytes of text are reported of an object; use a path to a part of it"

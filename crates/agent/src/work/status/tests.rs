@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 fn at(second: i64) -> Timestamp {
@@ -130,4 +132,33 @@ fn what_cannot_be_deleted_is_named_and_does_not_make_applied_false() {
     assert_eq!((condition.status, condition.reason), ("True", "WorkDeleting"));
     assert!(condition.message.ends_with("secrets ns/s0: forbidden"), "{}", condition.message);
     assert_eq!((blocked(&failures).status, blocked(&[]).status), ("False", "False"));
+}
+
+#[test]
+fn what_cannot_be_read_is_retried_as_soon_as_its_error_asks_for_although_it_was_applied() {
+    let unread = |retry| ObjectState::Unknown { cause: "no".into(), retry };
+    let retry = |applied, retry| outcome(0, "a", applied, unread(retry)).retry();
+    assert_eq!(retry(Ok(()), Retry::BackOff), Some(Retry::BackOff));
+    assert_eq!(retry(Ok(()), Retry::AtRegularPass), Some(Retry::AtRegularPass));
+    assert_eq!(retry(Err("no"), Retry::AtRegularPass), Some(Retry::BackOff));
+    assert_eq!(outcome(0, "a", Ok(()), exists()).retry(), None);
+}
+
+#[test]
+fn values_that_exceed_what_a_status_can_hold_are_left_out_with_the_reason_and_the_others_stay() {
+    let rules = json!([{"type": "JSONPaths", "jsonPaths": [{"name": "x", "path": ".text"}]}]);
+    let options =
+        ManifestOptions { feedback_rules: serde_json::from_value(rules).unwrap(), ..ManifestOptions::default() };
+    let object: DynamicObject =
+        serde_json::from_value(json!({"metadata": {}, "text": "x".repeat(feedback::MAX_TEXT / 2)})).unwrap();
+    let outcome = |ordinal| {
+        let (meta, state) = (meta(ordinal, &ordinal.to_string()), ObjectState::Exists(Box::new(object.clone())));
+        Outcome::new(meta, ApplyResult::Applied, state, &options, FeedbackSettings::default())
+    };
+    let outcomes = [outcome(0), outcome(1), outcome(2)];
+    let list = manifests(&[], &outcomes, Some(1), at(1));
+    assert_eq!(list.iter().map(|entry| entry.status_feedback.values.len()).collect::<Vec<_>>(), [1, 1, 0]);
+    let condition = conditions::find(&list[2].conditions, manifest::STATUS_FEEDBACK_SYNCED).unwrap();
+    assert!(condition.status == "False" && condition.message.contains("all objects of a work"), "{condition:?}");
+    assert_eq!(manifests(&list, &outcomes, Some(1), at(2)), list, "nothing changes while the objects do not");
 }

@@ -24,8 +24,10 @@ fn id(name: &str) -> ResourceIdentifier {
 fn object(version: u64, data: &str) -> DynamicObject {
     let writer = json!({"manager": data, "operation": "Update", "time": "2026-01-01T00:00:00Z",
         "fieldsV1": {"f:data": {"f:a": {}}}});
+    let status = json!({"manager": "kcm", "operation": "Update", "subresource": "status",
+        "time": "2026-01-01T00:00:01Z", "fieldsV1": {}});
     let metadata = json!({"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": version.to_string(),
-        "ownerReferences": [owner("hub-w", "1")], "managedFields": [writer]});
+        "ownerReferences": [owner("hub-w", "1")], "managedFields": [writer, status]});
     serde_json::from_value(json!({"metadata": metadata, "data": {"a": data}})).unwrap()
 }
 

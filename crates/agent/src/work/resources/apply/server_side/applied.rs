@@ -6,19 +6,31 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::core::ObjectMeta;
 use ocm_api::work::v1::ResourceIdentifier;
 use serde_json::Value;
 
-/// A hash of the manifest and of the fields that it owned after it was applied, for each object. Cheap to clone.
+/// How each object was left. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(in crate::work::resources) struct AppliedFields {
-    hashes: Arc<Mutex<HashMap<ResourceIdentifier, u64>>>,
+    objects: Arc<Mutex<HashMap<ResourceIdentifier, Left>>>,
+}
+
+/// How an object was left.
+#[derive(Debug)]
+struct Left {
+    /// A hash of the manifest and of the fields that it owned.
+    hash: u64,
+    version: Option<String>,
+    /// Whether the second in which the manager wrote was over. Times of managed fields have whole seconds: another write of the
+    /// same fields by the same manager in the same second does not change the hash.
+    is_settled: bool,
 }
 
 impl AppliedFields {
     pub(super) fn contains(&self, id: &ResourceIdentifier) -> bool {
-        self.hashes().contains_key(id)
+        self.objects().contains_key(id)
     }
 
     /// Whether the object still has all fields of this manifest as they were applied.
@@ -29,38 +41,44 @@ impl AppliedFields {
         manager: &str,
         object: &ObjectMeta,
     ) -> bool {
-        let known = self.hashes().get(id).copied();
-        known.is_some() && known == hash(manifest, manager, object)
+        let objects = self.objects();
+        let (Some(left), Some(now)) = (objects.get(id), Left::of(manifest, manager, object)) else { return false };
+        left.hash == now.hash && (left.is_settled || left.version == now.version)
     }
 
     pub(super) fn insert(&self, id: &ResourceIdentifier, manifest: &Value, manager: &str, object: &ObjectMeta) {
-        match hash(manifest, manager, object) {
-            Some(hash) => _ = self.hashes().insert(id.clone(), hash),
+        match Left::of(manifest, manager, object) {
+            Some(left) => _ = self.objects().insert(id.clone(), left),
             None => self.remove(id),
         }
     }
 
     pub(in crate::work::resources) fn remove(&self, id: &ResourceIdentifier) {
-        self.hashes().remove(id);
+        self.objects().remove(id);
     }
 
-    fn hashes(&self) -> MutexGuard<'_, HashMap<ResourceIdentifier, u64>> {
-        self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn objects(&self) -> MutexGuard<'_, HashMap<ResourceIdentifier, Left>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `None` if the manager owns no fields of the object. The entry changes when somebody else changes the value of one of its
-/// fields, since they own the field then, and when the manager itself does.
-fn hash(manifest: &Value, manager: &str, object: &ObjectMeta) -> Option<u64> {
-    let entries = object.managed_fields.as_deref().unwrap_or_default();
-    let ours = entries.iter().find(|entry| {
-        entry.manager.as_deref() == Some(manager)
-            && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    })?;
-    let mut hasher = DefaultHasher::new();
-    let time = ours.time.as_ref().map(|time| time.0);
-    let fields = ours.fields_v1.as_ref().map(|fields| fields.0.to_string());
-    (manifest.to_string(), &ours.api_version, fields, time, &object.uid).hash(&mut hasher);
-    Some(hasher.finish())
+impl Left {
+    /// `None` if the manager owns no fields of the object. The entry changes when somebody else changes the value of one of its
+    /// fields, since they own the field then, and when the manager itself does.
+    fn of(manifest: &Value, manager: &str, object: &ObjectMeta) -> Option<Self> {
+        let entries = object.managed_fields.as_deref().unwrap_or_default();
+        let ours = entries.iter().find(|entry| is_of(manager, entry))?;
+        let mut hasher = DefaultHasher::new();
+        let time = ours.time.as_ref().map(|time| time.0);
+        let fields = ours.fields_v1.as_ref().map(|fields| fields.0.to_string());
+        (manifest.to_string(), &ours.api_version, fields, time, &object.uid).hash(&mut hasher);
+        let last = entries.iter().filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
+        Some(Self { hash: hasher.finish(), version: object.resource_version.clone(), is_settled: last > time })
+    }
+}
+
+fn is_of(manager: &str, entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(manager)
+        && entry.operation.as_deref() == Some("Apply")
+        && entry.subresource.as_deref().unwrap_or_default().is_empty()
 }

@@ -3,7 +3,9 @@
 //! Nothing is sent while the manifest and the fields that it owns are as they were left: each other writer that changes such a
 //! field takes it over, so the entry of our field manager in the object tells. With `ignoreFields` a hash of the manifest, in
 //! an annotation of the object, tells instead; see [`crate::work::ignore_fields`]. Owner references are no part of what is
-//! applied, since other works have theirs.
+//! applied, as in OCM: they would show in the entry of our field manager, and the next apply without them would remove them. So
+//! an agent that is stopped between the two requests leaves an object without an owner. The next pass adds it; if the work is
+//! deleted before that, nothing proves that the object is ours, and it stays.
 
 mod applied;
 mod conflict;
@@ -37,11 +39,10 @@ impl Task<'_> {
         }
         self.resources.objects.attempt(&self.id);
         let manifest = apply_configuration(self.object, !self.id.namespace.is_empty());
-        let metadata = match settings.ignored.is_empty() {
+        let applied = only_metadata(match settings.ignored.is_empty() {
             true => self.apply_all(settings, &manifest).await?,
-            false => self.apply_unless_ignored(settings, manifest).await?,
-        };
-        let applied = only_metadata(self.own(metadata).await?);
+            false => self.own(self.apply_unless_ignored(settings, manifest).await?).await?,
+        });
         let baseline = Baseline::new(hash, self.compared(settings, &applied.metadata), &applied);
         self.resources.objects.insert(&self.id, baseline);
         Ok(applied)
@@ -60,15 +61,14 @@ impl Task<'_> {
 
     async fn apply_all(&self, settings: &ServerSideApply, manifest: &Value) -> Result<ObjectMeta, ApplyError> {
         let (fields, manager) = (&self.resources.applied_fields, settings.field_manager.as_str());
-        if fields.contains(&self.id)
-            && let Some(existing) = self.metadata().await?
-            && fields.is_current(&self.id, manifest, manager, &existing)
-        {
-            return Ok(existing);
-        }
-        let applied = self.send(settings, manifest).await?;
-        fields.insert(&self.id, manifest, manager, &applied);
-        Ok(applied)
+        let existing = if fields.contains(&self.id) { self.metadata().await? } else { None };
+        let left = match existing.filter(|existing| fields.is_current(&self.id, manifest, manager, existing)) {
+            Some(current) => current,
+            None => self.send(settings, manifest).await?,
+        };
+        let left = self.own(left).await?;
+        fields.insert(&self.id, manifest, manager, &left);
+        Ok(left)
     }
 
     /// What is ignored once the object exists is part of its creation only.

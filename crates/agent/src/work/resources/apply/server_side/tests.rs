@@ -29,6 +29,14 @@ fn applied(version: &str, fields: &Value) -> (u16, Value) {
     (code, object)
 }
 
+/// The same, after somebody wrote the status in a later second.
+fn with_later_status(mut object: (u16, Value)) -> (u16, Value) {
+    let status = json!({"manager": "kcm", "operation": "Update", "subresource": "status", "apiVersion": "v1",
+        "fieldsV1": {}, "time": "2026-01-01T00:00:01Z"});
+    object.1["metadata"]["managedFields"].as_array_mut().unwrap().push(status);
+    object
+}
+
 fn hashed(mut object: (u16, Value), hash: &Value) -> (u16, Value) {
     object.1["metadata"]["annotations"] = json!({"open-cluster-management.io/config-spec-hash": hash});
     object
@@ -66,10 +74,10 @@ async fn the_manifest_is_applied_by_the_field_manager_and_the_owner_is_patched()
 async fn nothing_is_applied_again_while_the_manifest_and_its_fields_are_as_they_were_left() {
     let fields = || json!({"f:data": {"f:a": {}}});
     let server = Mock::answering(vec![
-        applied("1", &fields()),
-        applied("1", &fields()),
+        with_later_status(applied("1", &fields())),
+        with_later_status(applied("1", &fields())),
         // Somebody writes the status, or other fields.
-        applied("2", &fields()),
+        with_later_status(applied("2", &fields())),
         // Somebody takes a field over.
         applied("3", &json!({"f:data": {}})),
         applied("4", &fields()),
@@ -81,6 +89,20 @@ async fn nothing_is_applied_again_while_the_manifest_and_its_fields_are_as_they_
         apply(&resources, &config_map(data), &json!({})).await.unwrap();
     }
     assert_eq!(verbs(&server), "PATCH GET GET GET PATCH GET PATCH");
+}
+
+#[tokio::test]
+async fn what_the_same_manager_may_have_written_in_the_same_second_is_applied_once_more() {
+    let fields = || json!({"f:data": {"f:a": {}}});
+    let later = |version| with_later_status(applied(version, &fields()));
+    let answers =
+        vec![applied("1", &fields()), applied("1", &fields()), later("2"), later("2"), later("3"), later("4")];
+    let server = Mock::answering(answers);
+    let resources = Resources::new(server.client());
+    for _ in 0..5 {
+        apply(&resources, &config_map("1"), &json!({})).await.unwrap();
+    }
+    assert_eq!(verbs(&server), "PATCH GET GET PATCH GET GET");
 }
 
 #[tokio::test]
