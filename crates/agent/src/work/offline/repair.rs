@@ -83,7 +83,7 @@ impl Controller for Repair {
     /// Only applies: what needs the hub, and what deletes, waits for it.
     async fn apply(&self, observed: &works::Observed, plan: works::Plan) -> Result<works::Repaired> {
         match plan {
-            works::Plan::Apply(plan) => self.works.repair(observed, &plan).await,
+            works::Plan::Apply(plan) => Ok(self.works.repair(observed, &plan).await),
             _ => Ok(works::Repaired::default()),
         }
     }

@@ -74,16 +74,15 @@ enum Step {
     Delete,
 }
 
-/// Decides on an object as it is now: one without our owner reference was orphaned or is somebody else's, and one with
-/// another uid is another object under the old name.
-fn step(existing: &ObjectMeta, recorded_uid: Option<&String>, owner_uid: &str) -> Step {
+/// Decides on an object as it is now: one without our owner reference was orphaned or is somebody else's. The uid of the object
+/// does not count: it is listed without one, or with that of an object that it replaced, if the agent was stopped between
+/// creating and recording it. Garbage collection decides by the owner, too.
+fn step(existing: &ObjectMeta, owner_uid: &str) -> Step {
     let owners = existing.owner_references.as_deref().unwrap_or_default();
     if !owners.iter().any(|owner| owner.uid == owner_uid) {
         Step::Forget
     } else if owners.iter().any(|owner| owner.uid != owner_uid && ownership::is_applied_work(owner)) {
         Step::Release
-    } else if recorded_uid.is_some() && recorded_uid != existing.uid.as_ref() {
-        Step::Forget
     } else if existing.deletion_timestamp.is_some() {
         Step::Wait
     } else {
@@ -112,7 +111,7 @@ impl Resources {
 
     async fn delete_once(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Result<Deletion> {
         let Some(existing) = self.metadata_of(recorded).await? else { return Ok(Deletion::Done) };
-        match step(&existing, recorded.uid.as_ref(), owner_uid) {
+        match step(&existing, owner_uid) {
             Step::Forget => Ok(Deletion::Done),
             Step::Release => {
                 self.patch_owners(recorded, existing, &[owner_uid.to_owned()]).await.map(|()| Deletion::Done)
@@ -146,7 +145,7 @@ impl Resources {
         owner_uid: &str,
     ) -> Option<AppliedManifestResourceMeta> {
         match self.metadata_of(&resource).await {
-            Ok(Some(existing)) if step(&existing, None, owner_uid) == Step::Forget => None,
+            Ok(Some(existing)) if step(&existing, owner_uid) == Step::Forget => None,
             Ok(Some(existing)) => Some(AppliedManifestResourceMeta { uid: existing.uid, ..resource }),
             Ok(None) => None,
             Err(error) if error.code() == Some(403) || error.class() == Class::Refused => {
@@ -305,13 +304,19 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_ours_is_left_alone() {
         let foreign = owner("hub-w", "somebody-else");
-        for (recorded_uid, present) in [
-            (Some("1"), existing("1", &[])),
-            (Some("1"), existing("1", &[foreign])),
-            (Some("1"), existing("2", &[ours()])),
-        ] {
-            let (deletion, asked, _) = delete(recorded(recorded_uid), vec![present]).await;
+        for present in [existing("1", &[]), existing("1", &[foreign])] {
+            let (deletion, asked, _) = delete(recorded(Some("1")), vec![present]).await;
             assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET"));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_of_ours_that_was_created_again_and_not_recorded_is_deleted() {
+        for recorded_uid in [None, Some("1")] {
+            let answers = vec![existing("2", &[ours()]), deleting("2", &[ours()])];
+            let (deletion, asked, server) = delete(recorded(recorded_uid), answers).await;
+            assert_eq!((deletion, asked.as_str()), (Deletion::Pending(None), "GET DELETE"));
+            assert_eq!(server.bodies().pop().unwrap()["preconditions"]["uid"], "2");
         }
     }
 

@@ -61,7 +61,7 @@ impl Works {
     }
 
     /// Applies the objects of such a copy that the record lists, and nothing else.
-    pub(super) async fn repair(&self, observed: &Observed, plan: &plan::ApplyPlan) -> Result<Repaired, Error> {
+    pub(super) async fn repair(&self, observed: &Observed, plan: &plan::ApplyPlan) -> Repaired {
         apply::repair(self, observed, plan).await
     }
 
