@@ -18,11 +18,18 @@ const LISTED: i32 = 1;
 pub(crate) struct Weights(pub(crate) Vec<(Prioritizer, i32)>);
 
 impl Weights {
-    /// Reads the policy: the prioritizers that it lists and, unless its mode is `Exact`, those with a default weight.
+    /// Reads the policy: the prioritizers that it lists and, unless its mode is `Exact`, those with a default weight. The last of
+    /// two entries for the same one counts.
     pub(crate) fn read(policy: &PrioritizerPolicy) -> Result<Self, Problem> {
-        let mut weights = built_in(policy)?;
-        weights.extend(addons(policy)?);
-        Ok(Self(weights))
+        let mut weights: BTreeMap<Coordinate, (i32, usize)> = BTreeMap::new();
+        if is_additive(policy)? {
+            weights.extend(Prioritizer::DEFAULTS.map(|built_in| (Coordinate::default_of(&built_in), (LISTED, 0))));
+        }
+        let listed = policy.configurations.iter().enumerate();
+        weights.extend(listed.map(|(index, listed)| (Coordinate::of(index, listed), (weight(listed), index))));
+        let counting = weights.into_iter().filter(|(_, (weight, _))| *weight != 0);
+        let read = |(coordinate, (weight, index)): (Coordinate, _)| Ok((coordinate.find(policy, index)?, weight));
+        counting.map(read).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether the selections of other placements count.
@@ -36,30 +43,37 @@ impl Weights {
     }
 }
 
-/// The built-in prioritizers. The last of two entries for the same one counts.
-fn built_in(policy: &PrioritizerPolicy) -> Result<Vec<(Prioritizer, i32)>, Problem> {
-    let mut weights: BTreeMap<String, (i32, usize)> = BTreeMap::new();
-    if is_additive(policy)? {
-        weights.extend(Prioritizer::DEFAULTS.map(|prioritizer| (prioritizer.name(), (LISTED, 0))));
-    }
-    let listed = policy.configurations.iter().enumerate().filter(|(_, listed)| is_built_in(&listed.score_coordinate));
-    weights.extend(listed.map(|(index, listed)| (name(listed), (weight(listed), index))));
-    let counting = weights.into_iter().filter(|(_, (weight, _))| *weight != 0);
-    counting.map(|(name, (weight, index))| Ok((find(&name, index)?, weight))).collect()
+/// What tells prioritizers apart, as in OCM.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Coordinate {
+    is_addon: bool,
+    built_in: String,
+    /// The entry, if it has `addOn`: two such entries are never the same.
+    entry: Option<usize>,
 }
 
-/// The scores of add-ons. Both of two entries for the same one count, as in OCM.
-fn addons(policy: &PrioritizerPolicy) -> Result<Vec<(Prioritizer, i32)>, Problem> {
-    let counts = |listed: &PrioritizerConfig| !is_built_in(&listed.score_coordinate) && weight(listed) != 0;
-    let counting = policy.configurations.iter().enumerate().filter(|(_, listed)| counts(listed));
-    counting
-        .map(|(index, listed)| match &listed.score_coordinate.add_on {
-            Some(score) => Ok((Prioritizer::AddOn(Arc::new(score.clone())), weight(listed))),
-            None => Err(format!(
-                "{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on"
-            )),
-        })
-        .collect()
+impl Coordinate {
+    fn default_of(built_in: &Prioritizer) -> Self {
+        Self { is_addon: false, built_in: built_in.name(), entry: None }
+    }
+
+    fn of(index: usize, listed: &PrioritizerConfig) -> Self {
+        let ScoreCoordinate { type_, built_in, add_on } = &listed.score_coordinate;
+        let is_addon = *type_ != ScoreCoordinateType::BuiltIn;
+        Self { is_addon, built_in: built_in.clone().unwrap_or_default(), entry: add_on.as_ref().map(|_| index) }
+    }
+
+    /// The prioritizer. `index` is that of the entry.
+    fn find(&self, policy: &PrioritizerPolicy, index: usize) -> Result<Prioritizer, Problem> {
+        if !self.is_addon {
+            return built_in(&self.built_in, index);
+        }
+        let score = policy.configurations.get(index).and_then(|listed| listed.score_coordinate.add_on.clone());
+        let missing = || {
+            format!("{POLICY}.configurations[{index}].scoreCoordinate.addOn is missing: name the scores of an add-on")
+        };
+        score.map(|score| Prioritizer::AddOn(Arc::new(score))).ok_or_else(missing)
+    }
 }
 
 fn is_additive(policy: &PrioritizerPolicy) -> Result<bool, Problem> {
@@ -73,19 +87,11 @@ fn is_additive(policy: &PrioritizerPolicy) -> Result<bool, Problem> {
     }
 }
 
-fn is_built_in(coordinate: &ScoreCoordinate) -> bool {
-    coordinate.type_ == ScoreCoordinateType::BuiltIn
-}
-
-fn name(listed: &PrioritizerConfig) -> String {
-    listed.score_coordinate.built_in.clone().unwrap_or_default()
-}
-
 fn weight(listed: &PrioritizerConfig) -> i32 {
     listed.weight.unwrap_or(LISTED)
 }
 
-fn find(name: &str, index: usize) -> Result<Prioritizer, Problem> {
+fn built_in(name: &str, index: usize) -> Result<Prioritizer, Problem> {
     let found = Prioritizer::BUILT_IN.into_iter().find(|prioritizer| prioritizer.name() == name);
     found.ok_or_else(|| {
         let known = Prioritizer::BUILT_IN.map(|prioritizer| prioritizer.name()).join(", ");
@@ -144,6 +150,13 @@ mod tests {
         let policy = json!({"mode": "Exact", "configurations": [addon("r", 2), addon("q", 0), addon("r", -1)]});
         let names: Vec<_> = read(policy).unwrap().iter().map(|(one, weight)| (one.name(), *weight)).collect();
         assert_eq!(names, [("AddOn/r/s".to_owned(), 2), ("AddOn/r/s".to_owned(), -1)]);
+    }
+
+    #[test]
+    fn a_built_in_prioritizer_that_names_scores_as_well_counts_apart_from_others() {
+        let mut policy = json!({"configurations": [listed("Steady", json!(3)), listed("Steady", json!(0))]});
+        policy["configurations"][0]["scoreCoordinate"]["addOn"] = json!({"resourceName": "r", "scoreName": "s"});
+        assert_eq!(read(policy).unwrap(), [(Balance, 1), (Steady, 3)]);
     }
 
     #[test]

@@ -69,3 +69,26 @@ fn a_toleration_of_more_than_292_years_overflows_in_ocm() {
     let (ocm, ours) = with_taint(&taint, &toleration);
     assert_eq!((ocm, ours), (Vec::new(), vec!["c0".to_owned()]));
 }
+
+#[test]
+#[ignore = "needs OCM's scheduler: run `make interop`"]
+fn an_expression_with_the_wrong_type_is_false_and_ocm_does_not_compile_it() {
+    for expression in ["1 == 'a'", "managedCluster.scores(1).size() == 0", "true.parseJSON() == null"] {
+        let (ocm, ours) = with_cel(expression);
+        assert_eq!((ocm.outcome(), ours.outcome()), ("Misconfigured".into(), "NoManagedClusterMatched".into()));
+    }
+}
+
+#[test]
+#[ignore = "needs OCM's scheduler: run `make interop`"]
+fn versions_can_be_normalized_in_expressions_which_ocm_does_not_compile() {
+    let (ocm, ours) = with_cel(r#"semver("v1.2", true) == semver("1.2.0")"#);
+    assert_eq!((ocm.outcome(), ours.outcome()), ("Misconfigured".into(), "AllDecisionsScheduled".into()));
+}
+
+/// What both decide on a cluster for which this must be true.
+fn with_cel(expression: &str) -> (Answer, Answer) {
+    let selector = json!({"celSelector": {"celExpressions": [expression]}});
+    let spec = json!({"predicates": [{"requiredClusterSelector": selector}]});
+    both(&generate::of(&spec, vec![json!({"metadata": {"name": "c0"}})]))
+}

@@ -65,12 +65,13 @@ fn taint() -> Json {
 }
 
 fn status() -> Json {
+    let conditions = one_of(["True", "False"].map(|status| json!([{"type": "Ready", "status": status, "reason": "Test", "message": "", "lastTransitionTime": at(-9)}])));
     object([
         may_have("clusterClaims", list(claim(), 3)),
         may_have("capacity", resources()),
         may_have("allocatable", resources()),
         has("version", object([may_have("kubernetes", one_of(["v1.30.1", "v1.34.0", "1.31", ""]))])),
-        has("conditions", just(json!([]))),
+        may_have("conditions", conditions),
     ])
 }
 

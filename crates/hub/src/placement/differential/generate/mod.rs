@@ -1,6 +1,7 @@
 //! Snapshots that are likely to show a difference: few labels, taints and scores, so that they meet; ties; what is missing; and
 //! rarely what is invalid, but no more than the API server lets pass.
 
+mod cel;
 mod clusters;
 mod placement;
 mod selectors;

@@ -5,7 +5,8 @@ use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 
 use super::{
-    NAMESPACE, PLACEMENT, at,
+    NAMESPACE, PLACEMENT, RESOURCES, SCORES, at,
+    cel::expression,
     clusters::{MISSING_SET, SETS},
     selectors::{claim_selector, label_selector},
     values::{Json, has, just, list, may_have, mostly, named, object, one_of, weighted},
@@ -37,9 +38,11 @@ fn spec() -> Json {
 }
 
 fn predicate() -> Json {
+    let cel = object([has("celExpressions", list(expression(), 2))]);
     let selector = object([
         may_have("labelSelector", label_selector()),
         ("claimSelector", option::weighted(0.3, claim_selector()).boxed()),
+        ("celSelector", option::weighted(0.3, cel).boxed()),
     ]);
     object([has("requiredClusterSelector", selector)])
 }
@@ -57,9 +60,17 @@ fn configuration() -> Json {
         one_of(["Spread", "", "steady"]),
     );
     let built_in = object([has("type", just("BuiltIn")), has("builtIn", built_in)]);
-    let wrong =
-        one_of([json!({"type": "AddOn"}), json!({"type": "BuiltIn"}), json!({"type": "AddOn", "builtIn": "Steady"})]);
-    object([has("scoreCoordinate", weighted([(30, built_in), (1, wrong)])), has("weight", weight)])
+    let names = object([has("resourceName", one_of(RESOURCES)), has("scoreName", one_of(SCORES))]);
+    let addon = object([has("type", just("AddOn")), has("addOn", names)]);
+    let names = json!({"resourceName": "r1", "scoreName": "s1"});
+    let odd = one_of([
+        json!({"type": "AddOn"}),
+        json!({"type": "BuiltIn"}),
+        json!({"type": "AddOn", "builtIn": "Steady"}),
+        json!({"type": "BuiltIn", "builtIn": "Steady", "addOn": names}),
+        json!({"type": "AddOn", "builtIn": "Steady", "addOn": names}),
+    ]);
+    object([has("scoreCoordinate", weighted([(30, built_in), (15, addon), (1, odd)])), has("weight", weight)])
 }
 
 fn toleration() -> Json {

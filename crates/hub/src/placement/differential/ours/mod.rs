@@ -4,15 +4,11 @@
 mod written;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use kube::ResourceExt as _;
-use ocm_api::cluster::{
-    v1::ManagedCluster,
-    v1beta1::{Placement, PlacementStatus},
-};
+use ocm_api::cluster::v1beta1::{Placement, PlacementStatus};
 use ocm_runtime::{Change, ObjectKey};
 use ocm_scheduler::{ClusterExplanation, Explanation, Objects, Verdict, explain};
 use serde::de::DeserializeOwned;
@@ -42,8 +38,8 @@ pub(super) fn decide(snapshot: &Snapshot) -> Answer {
     if explanation.eligible.problem.is_some() {
         return kept(snapshot, &decisions);
     }
-    let again = plan.requeue_after.map(|after| (snapshot.now + after).as_second());
-    let decided = Decided { decisions, ..decided(snapshot, &explanation, again, &plan.status) };
+    let decided = Decided { decisions, ..decided(snapshot, &explanation, &plan.status) };
+    assert!(decided.again.is_none() || plan.requeue_after.is_some(), "{plan:?}");
     Answer::Decided(Box::new(decided.comparable()))
 }
 
@@ -57,11 +53,7 @@ fn all<T: DeserializeOwned>(objects: &[Value]) -> Vec<T> {
 
 /// What informers have brought.
 fn index(snapshot: &Snapshot, placement: &Arc<Placement>) -> Index {
-    let json: HashMap<_, Arc<[u8]>> = snapshot
-        .clusters
-        .iter()
-        .map(|cluster| (read::<ManagedCluster>(cluster).name_any(), cluster.to_string().into_bytes().into()))
-        .collect();
+    let json: BTreeMap<_, Arc<[u8]>> = snapshot.clusters.iter().map(json_by_name).collect();
     let index = Index::new(move |name| json.get(name).cloned());
     snapshot.decisions.iter().for_each(|decision| _ = index.decision(Change::Added(&Arc::new(read(decision)))));
     snapshot
@@ -69,10 +61,15 @@ fn index(snapshot: &Snapshot, placement: &Arc<Placement>) -> Index {
         .iter()
         .for_each(|cluster| _ = index.cluster(Change::Added(&Arc::new(read(cluster))), snapshot.now));
     snapshot.sets.iter().for_each(|set| _ = index.set(Change::Added(&Arc::new(read(set)))));
-    snapshot.bindings.iter().for_each(|binding| _ = index.binding(Change::Added(&Arc::new(read(binding)))));
     snapshot.scores.iter().for_each(|scores| _ = index.scores(Change::Added(&Arc::new(read(scores)))));
+    snapshot.bindings.iter().for_each(|binding| _ = index.binding(Change::Added(&Arc::new(read(binding)))));
     index.placement(Change::Added(placement));
     index
+}
+
+/// The cluster as it is in the cache.
+fn json_by_name(cluster: &Value) -> (String, Arc<[u8]>) {
+    (cluster["metadata"]["name"].as_str().unwrap().to_owned(), cluster.to_string().into_bytes().into())
 }
 
 fn explained(snapshot: &Snapshot, placement: &Placement) -> Explanation {
@@ -93,7 +90,7 @@ fn kept(snapshot: &Snapshot, decisions: &[Decision]) -> Answer {
     Answer::Kept
 }
 
-fn decided(snapshot: &Snapshot, explanation: &Explanation, again: Option<i64>, status: &PlacementStatus) -> Decided {
+fn decided(snapshot: &Snapshot, explanation: &Explanation, status: &PlacementStatus) -> Decided {
     let ranked = ranked(explanation);
     let selected: Vec<_> = ranked.iter().filter(|one| one.is_selected).map(|one| one.name.clone()).collect();
     let conditions = status.conditions.iter().map(|is| [is.type_.clone(), is.status.clone(), is.reason.clone()]);
@@ -108,9 +105,18 @@ fn decided(snapshot: &Snapshot, explanation: &Explanation, again: Option<i64>, s
         number_of_selected_clusters: status.number_of_selected_clusters,
         groups: groups(status),
         decisions: Vec::new(),
-        again: again.filter(|_| snapshot.has_decided(&selected)),
+        again: toleration_ends(explanation).filter(|_| snapshot.has_decided(&selected)),
         selected,
     }
+}
+
+/// When the first toleration of a selected cluster ends. (We also schedule again when a score expires.)
+fn toleration_ends(explanation: &Explanation) -> Option<i64> {
+    let end = |cluster: &ClusterExplanation| match cluster.verdict {
+        Verdict::Ranked { is_selected: true, tolerated_until, .. } => tolerated_until,
+        _ => None,
+    };
+    explanation.clusters.iter().filter_map(end).min().map(jiff::Timestamp::as_second)
 }
 
 /// A cluster that passed all filters.
