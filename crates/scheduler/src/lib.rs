@@ -59,7 +59,7 @@ pub use self::{
     eligible::Eligible,
     explain::{ClusterExplanation, Explanation, Reason, Score, Verdict, WeightedPrioritizer, explain},
     facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
-    group::{DesiredDecision, Group, count, slice},
+    group::{DesiredDecision, Group, Listed, count, slice},
     rules::{Intolerance, Mismatch, Problem, Rules},
     schedule::{Candidate, ClusterCounts, Input, Prioritizer, Schedule, Selection, fits, schedule},
     sets::{Set, SetError, SetSelector, Sets, sets_of},

@@ -19,6 +19,7 @@ use ocm_api::{
 
 use crate::{
     facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
+    group::Listed,
     rules::Rules,
     schedule::ClusterCounts,
     sets::{Set, Sets, sets_of},
@@ -41,8 +42,8 @@ pub struct Snapshot {
     pub counts: Arc<ClusterCounts>,
     /// The clusters that are counted for this placement: what its decisions list, or will list once its last plan is written.
     pub own: Vec<Name>,
-    /// The clusters that its decisions list.
-    pub decided: Vec<Name>,
+    /// What its decisions list.
+    pub decided: Listed,
 }
 
 /// The objects of a hub that the decision of a placement depends on. It does no harm if there are more of them.
@@ -67,7 +68,7 @@ impl Snapshot {
         let mut sets: Sets = objects.sets.iter().map(|set| (set.name_any().into(), Set::of(set))).collect();
         let rules = Rules::of(placement);
         let clusters = clusters(objects, &rules, &mut sets, now);
-        let own = decided(placement, objects);
+        let decided = decided(placement, objects);
         Self {
             placement: placement.name_any(),
             rules: Arc::new(rules),
@@ -75,8 +76,8 @@ impl Snapshot {
             sets: Arc::new(sets),
             bound: Arc::new(bound(placement, objects)),
             counts: Arc::new(counts(objects)),
-            decided: own.clone(),
-            own,
+            own: decided.values().flatten().cloned().collect(),
+            decided,
         }
     }
 }
@@ -124,10 +125,11 @@ fn counts(objects: &Objects<'_>) -> ClusterCounts {
     counts
 }
 
-fn decided(placement: &Placement, objects: &Objects<'_>) -> Vec<Name> {
+fn decided(placement: &Placement, objects: &Objects<'_>) -> Listed {
     let name = placement.name_any();
     let is_its = |decision: &&PlacementDecision| {
         decision.namespace() == placement.namespace() && decision.labels().get(PLACEMENT) == Some(&name)
     };
-    objects.decisions.iter().filter(is_its).flat_map(listed).collect()
+    let its = objects.decisions.iter().filter(is_its);
+    its.map(|decision| (decision.name_any(), listed(decision).collect())).collect()
 }

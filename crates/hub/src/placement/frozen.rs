@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ocm_api::cluster::v1beta1::DecisionGroupStatus;
-use ocm_scheduler::{DesiredDecision, Group, count, slice};
+use ocm_scheduler::{DesiredDecision, Group, Listed, count, slice};
 
 use super::index::Snapshot;
 
@@ -23,7 +23,7 @@ pub(crate) fn decisions(placement: &str, snapshot: &Snapshot) -> (Vec<DesiredDec
         })
         .collect();
     if stay.iter().all(|decision| decision.clusters.is_empty()) {
-        return slice(placement, &[Group::default()]);
+        return slice(placement, &[Group::default()], &Listed::default());
     }
     stay.sort_by_key(|decision| (decision.name.len(), decision.name.clone()));
     let groups = groups(&stay);

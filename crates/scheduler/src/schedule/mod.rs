@@ -61,7 +61,7 @@ pub(crate) struct ScheduleContext<'a> {
 
 impl<'a> ScheduleContext<'a> {
     pub(crate) fn of(snapshot: &'a Snapshot, now: Timestamp) -> Self {
-        let (decided, own) = (count(&snapshot.decided), count(&snapshot.own));
+        let (decided, own) = (count(snapshot.decided.values().flatten()), count(&snapshot.own));
         Self { now, decided, counts: &snapshot.counts, own }
     }
 
@@ -70,9 +70,9 @@ impl<'a> ScheduleContext<'a> {
     }
 }
 
-fn count(names: &[Name]) -> HashMap<&str, u32> {
+fn count<'a>(names: impl IntoIterator<Item = &'a Name>) -> HashMap<&'a str, u32> {
     let mut counts = HashMap::new();
-    names.iter().for_each(|name| *counts.entry(&**name).or_default() += 1);
+    names.into_iter().for_each(|name| *counts.entry(&**name).or_default() += 1);
     counts
 }
 
@@ -115,7 +115,8 @@ pub fn schedule(snapshot: &Snapshot, now: Timestamp) -> Schedule<'_> {
         Ok(selection) => (selection, rules.grouping.problem.clone()),
         Err(problem) => (Selection::default(), Some(problem)),
     };
-    let (decisions, groups) = group::slice(&snapshot.placement, &group::split(&rules.grouping, &selection.chosen));
+    let (decisions, groups) =
+        group::slice(&snapshot.placement, &group::split(&rules.grouping, &selection.chosen), &snapshot.decided);
     Schedule { eligible, candidates, is_frozen, selection, problem, decisions, groups }
 }
 

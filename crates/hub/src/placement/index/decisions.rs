@@ -12,7 +12,7 @@ use ocm_api::{
     labels::{DECISION_GROUP_INDEX, DECISION_GROUP_NAME, PLACEMENT},
 };
 use ocm_runtime::ObjectKey;
-use ocm_scheduler::{ClusterCounts, DesiredDecision, Name};
+use ocm_scheduler::{ClusterCounts, DesiredDecision, Listed, Name};
 
 /// Decisions of one namespace, by name.
 pub(crate) type Slices = BTreeMap<String, Arc<Slice>>;
@@ -153,13 +153,13 @@ impl Decisions {
     pub(super) fn clusters_of(&self, key: &ObjectKey) -> Vec<Name> {
         match self.desired.get(key) {
             Some(desired) => desired.values().flat_map(|decision| decision.clusters.iter().cloned()).collect(),
-            None => self.listed_by(key),
+            None => self.slices_of(key).flat_map(|(_, slice)| slice.clusters.iter().cloned()).collect(),
         }
     }
 
-    /// The clusters that the decisions of a placement list.
-    pub(super) fn listed_by(&self, key: &ObjectKey) -> Vec<Name> {
-        self.slices_of(key).flat_map(|(_, slice)| slice.clusters.iter().cloned()).collect()
+    /// What the decisions of a placement list.
+    pub(super) fn listed_by(&self, key: &ObjectKey) -> Listed {
+        self.slices_of(key).map(|(name, slice)| (name.clone(), slice.clusters.clone())).collect()
     }
 
     /// Whether a decision of the placement lists the cluster.

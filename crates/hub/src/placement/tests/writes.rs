@@ -10,7 +10,7 @@ use crate::{
     placement::{
         apply::{DecisionWrite, Writer},
         plan::Step,
-        testing::{NAMESPACE, at, decision, placement},
+        testing::{NAMESPACE, at, cluster, decision, placement},
     },
     testing::client_answered_with,
 };
@@ -25,6 +25,19 @@ fn more_than_a_hundred_clusters_take_more_decisions_and_fewer_take_them_back() {
     let deleted: Vec<_> = fewer.steps.iter().filter(|step| matches!(step, Step::Delete(_))).collect();
     assert_eq!(deleted, [&Step::Delete("p-decision-3".into())]);
     assert_eq!(world.decided("p").len(), 150);
+}
+
+#[test]
+fn a_cluster_that_leaves_a_large_placement_changes_one_decision() {
+    let mut world = world(350);
+    settle(&mut world, json!({}));
+    world.no_cluster("c000");
+    let steps = world.settle("p", at(0)).steps;
+    assert!(matches!(&steps[..], [Step::List(desired)] if desired.clusters.len() == 99), "{steps:?}");
+    world.cluster(cluster("c999", &[]));
+    let steps = world.settle("p", at(0)).steps;
+    assert!(matches!(&steps[..], [Step::List(desired)] if desired.name == "p-decision-1"), "{steps:?}");
+    assert_eq!(world.decided("p").len(), 350);
 }
 
 #[test]
