@@ -107,6 +107,17 @@ impl Selector {
         Some(Unmet { requirement: expression.to_string(), key: key(expression) })
     }
 
+    /// The smallest change of labels after which the selector matches: for each key that must change its new value, or `None`
+    /// to remove it. No change if it matches already; `None` if it matches no labels at all.
+    pub fn changes(&self, labels: &BTreeMap<String, String>) -> Option<BTreeMap<String, Option<String>>> {
+        let mut by_key: BTreeMap<String, Vec<Expression>> = BTreeMap::new();
+        for expression in self.0.clone()? {
+            by_key.entry(key(expression.clone())).or_default().push(expression);
+        }
+        by_key.retain(|_, expressions| !expressions.iter().all(|expression| expression.matches(labels)));
+        by_key.into_iter().map(|(key, expressions)| Some((key.clone(), value_for(&key, &expressions)?))).collect()
+    }
+
     /// Whether an object with these labels is selected; absent labels are none.
     pub fn matches_optional(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         match labels {
@@ -132,6 +143,31 @@ fn key(expression: Expression) -> String {
         | Expression::NotEqual(key, _)
         | Expression::Exists(key)
         | Expression::DoesNotExist(key) => key,
+    }
+}
+
+/// A value of a key, or its absence, with which all requirements for the key are met.
+fn value_for(key: &str, expressions: &[Expression]) -> Option<Option<String>> {
+    let named = expressions.iter().flat_map(|expression| match expression {
+        Expression::In(_, values) => values.iter().cloned().collect(),
+        Expression::Equal(_, value) => vec![value.clone()],
+        _ => Vec::new(),
+    });
+    let excluded: usize = expressions.iter().map(excluded).sum();
+    let others = (0..=excluded).map(|number| if number == 0 { "true".to_owned() } else { format!("value{number}") });
+    let mut candidates = named.map(Some).chain([None]).chain(others.map(Some));
+    candidates.find(|value| {
+        let labels: BTreeMap<_, _> = value.iter().map(|value| (key.to_owned(), value.clone())).collect();
+        expressions.iter().all(|expression| expression.matches(&labels))
+    })
+}
+
+/// How many values a requirement excludes.
+fn excluded(expression: &Expression) -> usize {
+    match expression {
+        Expression::NotIn(_, values) => values.len(),
+        Expression::NotEqual(..) => 1,
+        _ => 0,
     }
 }
 
@@ -253,5 +289,24 @@ mod tests {
             let error = selector(wrong).unwrap_err();
             assert!(error.to_string().contains(named), "{error}");
         }
+    }
+
+    #[test]
+    fn the_smallest_change_that_matches_is_found_for_each_key_and_none_where_requirements_contradict() {
+        let changes = |expressions: serde_json::Value, present: &[(&str, &str)]| {
+            selector(json!({ "matchExpressions": expressions })).unwrap().changes(&labels(present))
+        };
+        let one =
+            |key: &str, operator: &str, values: &[&str]| json!({ "key": key, "operator": operator, "values": values });
+        let set = |key: &str, value: &str| Some([(key.to_owned(), Some(value.to_owned()))].into());
+        assert_eq!(changes(json!([one("a", "In", &["x", "y"])]), &[("a", "y")]), Some([].into()));
+        assert_eq!(changes(json!([one("a", "In", &["x", "y"]), one("a", "NotIn", &["x"])]), &[]), set("a", "y"));
+        assert_eq!(changes(json!([one("a", "Exists", &[])]), &[]), set("a", "true"));
+        let neither = json!([one("a", "Exists", &[]), one("a", "NotIn", &["true", "value1"])]);
+        assert_eq!(changes(neither, &[("a", "true")]), set("a", "value2"));
+        assert_eq!(changes(json!([one("a", "NotIn", &["x"])]), &[("a", "x")]), Some([("a".to_owned(), None)].into()));
+        assert_eq!(changes(json!([one("a", "Exists", &[]), one("a", "DoesNotExist", &[])]), &[]), None);
+        assert_eq!(Selector::nothing().changes(&labels(&[])), None);
+        assert_eq!(Selector::everything().changes(&labels(&[])), Some([].into()));
     }
 }

@@ -158,6 +158,24 @@ pub fn explain(snapshot: &Snapshot, now: Timestamp) -> Explanation {
     }
 }
 
+impl Explanation {
+    /// How many points a cluster that fits lacks to be selected in place of the last one that is; `None` if it is selected, does
+    /// not fit, or none is selected.
+    #[must_use]
+    pub fn points_needed(&self, cluster: &str) -> Option<i64> {
+        let ranked = || {
+            self.clusters.iter().filter_map(|one| match one.verdict {
+                Verdict::Ranked { sum, rank, is_selected, .. } => Some((&*one.name, sum, rank, is_selected)),
+                _ => None,
+            })
+        };
+        let (last, least, ..) =
+            ranked().filter(|(.., is_selected)| *is_selected).max_by_key(|(_, _, rank, _)| *rank)?;
+        let (_, sum, ..) = ranked().find(|(name, _, _, is_selected)| *name == cluster && !is_selected)?;
+        Some(least - sum + i64::from(last < cluster))
+    }
+}
+
 impl WeightedPrioritizer {
     fn of((prioritizer, weight): &(Prioritizer, i32)) -> Self {
         Self { name: prioritizer.name(), weight: *weight }

@@ -44,6 +44,7 @@
 
 #![warn(missing_docs)]
 
+mod change;
 mod eligible;
 mod explain;
 pub mod facts;
@@ -56,11 +57,12 @@ mod sets;
 mod snapshot;
 
 pub use self::{
+    change::{Change, smallest_change},
     eligible::Eligible,
     explain::{ClusterExplanation, Explanation, Reason, Score, Verdict, WeightedPrioritizer, explain},
     facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
     group::{DesiredDecision, Group, Listed, count, slice},
-    rules::{Intolerance, Mismatch, Problem, Rules},
+    rules::{Intolerance, Mismatch, Problem, Rules, taint_as_text},
     schedule::{Candidate, ClusterCounts, Input, Prioritizer, Schedule, Selection, fits, schedule},
     sets::{Set, SetError, SetSelector, Sets, sets_of},
     snapshot::{Objects, Snapshot},

@@ -20,7 +20,7 @@ use crate::{
     snapshot::{Objects, Snapshot},
 };
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
 
@@ -129,7 +129,7 @@ fn decision() -> impl Strategy<Value = PlacementDecision> {
 }
 
 /// Some clusters, of which those with the label are in the set that is bound.
-fn snapshot() -> impl Strategy<Value = Snapshot> {
+pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
     let objects = (vec(cluster(), 0..8), vec(decision(), 0..3), vec(score(), 0..8));
     (placement(), objects).prop_map(|(placement, (clusters, decisions, scores))| {
         let named = |(number, mut cluster): (usize, Value)| {

@@ -7,6 +7,8 @@ mod predicates;
 mod tolerations;
 mod weights;
 
+use std::sync::Arc;
+
 use kube_core::ResourceExt as _;
 use ocm_api::{annotations::PLACEMENT_DISABLE, cluster::v1beta1::Placement};
 
@@ -16,14 +18,17 @@ pub(crate) use self::{
     tolerations::{Tolerations, Until},
     weights::Weights,
 };
-pub use self::{predicates::Mismatch, tolerations::Intolerance};
+pub use self::{
+    predicates::Mismatch,
+    tolerations::{Intolerance, taint_as_text},
+};
 use crate::facts::Cluster;
 
 /// What is wrong with a placement, for a condition: the field, and what to do.
 pub type Problem = String;
 
 /// The spec of a placement. An error in a part only matters when that part is used.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// Whether the hub ignores the placement and its decisions: it is being deleted, or scheduling is disabled.
     pub is_ignored: bool,
@@ -33,7 +38,7 @@ pub struct Rules {
     pub(crate) number_of_clusters: Result<Option<usize>, Problem>,
     /// Why no decision can be labelled with the name of the placement.
     pub(crate) name: Option<Problem>,
-    pub(crate) predicates: Result<Predicates, Problem>,
+    pub(crate) predicates: Result<Arc<Predicates>, Problem>,
     pub(crate) tolerations: Result<Tolerations, Problem>,
     pub(crate) weights: Result<Weights, Problem>,
     pub(crate) grouping: Grouping,
@@ -49,7 +54,7 @@ impl Rules {
             sets: spec.cluster_sets.clone(),
             number_of_clusters: spec.number_of_clusters.map(count).transpose(),
             name: name::problem(placement),
-            predicates: Predicates::read(&spec.predicates),
+            predicates: Predicates::read(&spec.predicates).map(Arc::new),
             tolerations: Tolerations::read(&spec.tolerations),
             weights: Weights::read(&spec.prioritizer_policy),
             grouping: Grouping::read(&spec.decision_strategy.group_strategy),
@@ -88,7 +93,7 @@ impl Rules {
     /// Whether any predicate has a CEL selector, for which clusters need their documents.
     #[must_use]
     pub fn use_cel(&self) -> bool {
-        self.predicates.as_ref().is_ok_and(Predicates::use_cel)
+        self.predicates.as_ref().is_ok_and(|predicates| predicates.use_cel())
     }
 
     /// Evaluates the CEL selectors for a cluster, unless that was done before. A caller that does so for each candidate can

@@ -1,6 +1,6 @@
 //! `spec.predicates`: selectors for the labels and claims of clusters, and CEL expressions over them.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
@@ -19,6 +19,9 @@ struct Predicate {
     selector: ClusterSelector,
     cel: CelSelector,
 }
+
+/// The new value for each key, `None` to remove it.
+pub(crate) type Changes = BTreeMap<String, Option<String>>;
 
 /// Selects clusters by their labels and claims, which must both match.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +87,15 @@ impl Predicates {
         let is_known = relevant.all(|predicate| predicate.cel.is_known(cluster));
         self.admits(cluster);
         !is_known
+    }
+
+    /// For each of them the smallest change of labels and of claims after which its selectors match a cluster. What its CEL
+    /// expressions need is not known.
+    pub(crate) fn changes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = (Changes, Changes)> + 'a {
+        self.0.iter().filter_map(|predicate| {
+            let ClusterSelector { labels, claims, .. } = &predicate.selector;
+            Some((labels.changes(&cluster.labels)?, claims.changes(&cluster.claims)?))
+        })
     }
 
     /// What of each of them a cluster does not meet; `None` if it matches one.

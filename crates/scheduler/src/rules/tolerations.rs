@@ -32,14 +32,20 @@ pub struct Intolerance {
 
 impl fmt::Display for Intolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Taint { key, value, effect, .. } = &self.taint;
-        let value = value.iter().filter(|value| !value.is_empty()).map(|value| format!("={value}")).collect::<String>();
-        write!(f, "taint {key}{value}:{} ", effect.as_str())?;
+        write!(f, "taint {} ", taint_as_text(&self.taint))?;
         match &self.ended {
             Some(end) => write!(f, "is tolerated no longer: spec.tolerations did so until {end}"),
             None => f.write_str("is not tolerated: no entry of spec.tolerations matches it"),
         }
     }
+}
+
+/// A taint as kubectl writes it, `key=value:effect`.
+#[must_use]
+pub fn taint_as_text(taint: &Taint) -> String {
+    let Taint { key, value, effect, .. } = taint;
+    let value = value.iter().filter(|value| !value.is_empty()).map(|value| format!("={value}")).collect::<String>();
+    format!("{key}{value}:{}", effect.as_str())
 }
 
 /// Until when taints are tolerated.
@@ -64,6 +70,13 @@ impl Tolerations {
     /// Whether any of them has a time limit.
     pub(crate) fn may_expire(&self) -> bool {
         self.0.iter().any(|tolerated| tolerated.limit.is_some())
+    }
+
+    /// The same, and one more that tolerates this taint without a limit.
+    pub(crate) fn and(&self, taint: &Taint) -> Self {
+        let value = Some(taint.value.clone().unwrap_or_default());
+        let one = Tolerated { key: Some(taint.key.clone()), value, effect: Some(taint.effect.clone()), limit: None };
+        Self(self.0.iter().cloned().chain([one]).collect())
     }
 
     /// Until when all of these taints are tolerated on a cluster, which is already selected if it `is_decided`.
