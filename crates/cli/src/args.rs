@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{accept, addon, check, get};
+use crate::cmd::{accept, addon, check, get, placement};
 
 /// Administer an Open Cluster Management hub
 #[derive(Debug, Parser)]
@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// Install add-ons on managed clusters, and remove them
     #[command(subcommand, arg_required_else_help = true)]
     Addon(addon::AddonCommand),
+    /// Explain which clusters a placement selects
+    #[command(subcommand, alias = "placements", arg_required_else_help = true)]
+    Placement(placement::PlacementCommand),
     /// Show the version of this program
     Version,
 }
@@ -119,9 +122,18 @@ mod tests {
     #[test]
     fn help_lists_the_commands_and_the_global_flags() {
         let help = Cli::command().render_help().to_string();
-        for word in
-            ["get", "accept", "check", "addon", "version", "--kubeconfig", "--context", "--dry-run", "--timeout"]
-        {
+        for word in [
+            "get",
+            "accept",
+            "check",
+            "addon",
+            "placement",
+            "version",
+            "--kubeconfig",
+            "--context",
+            "--dry-run",
+            "--timeout",
+        ] {
             assert!(help.contains(word), "{word} is missing in:\n{help}");
         }
     }

@@ -6,7 +6,11 @@ use serde::de::DeserializeOwned;
 use crate::{client::Connection, console::Console, failure::Failure};
 
 /// Lists a kind in all namespaces; `what` is its plural for people.
-pub(super) async fn all<K>(hub: &Connection, params: &ListParams, what: &str) -> Result<Vec<DynamicObject>, Failure>
+pub(in crate::cmd) async fn all<K>(
+    hub: &Connection,
+    params: &ListParams,
+    what: &str,
+) -> Result<Vec<DynamicObject>, Failure>
 where
     K: kube::Resource<DynamicType = ()>,
 {
@@ -14,7 +18,7 @@ where
 }
 
 /// Lists a kind in one namespace, or in all when none is given.
-pub(super) async fn of_namespace<K>(
+pub(in crate::cmd) async fn of_namespace<K>(
     hub: &Connection,
     namespace: Option<&str>,
     params: &ListParams,
@@ -43,14 +47,36 @@ async fn of(
     params: &ListParams,
     what: &str,
 ) -> Result<Vec<DynamicObject>, Failure> {
-    let list = api.list(params).await.map_err(|error| hub.explain(&format!("list {what}"), &error))?;
+    let list = fetch(api, kind, params).await;
+    list.map_err(|error| hub.explain(&format!("list {what}"), &error))
+}
+
+/// Lists a kind in one namespace, or in all when none is given, for callers that explain errors themselves.
+pub(in crate::cmd) async fn try_of_namespace<K>(
+    hub: &Connection,
+    namespace: Option<&str>,
+    params: &ListParams,
+) -> kube::Result<Vec<DynamicObject>>
+where
+    K: kube::Resource<DynamicType = ()>,
+{
+    let (client, kind) = (hub.client.clone(), kind::<K>());
+    let api = match namespace {
+        Some(name) => Api::namespaced_with(client, name, &kind),
+        None => Api::all_with(client, &kind),
+    };
+    fetch(api, kind, params).await
+}
+
+async fn fetch(api: Api<DynamicObject>, kind: ApiResource, params: &ListParams) -> kube::Result<Vec<DynamicObject>> {
+    let list = api.list(params).await?;
     // The items of a list come without their own type.
     let types = TypeMeta { api_version: kind.api_version, kind: kind.kind };
     Ok(list.items.into_iter().map(|object| DynamicObject { types: Some(types.clone()), ..object }).collect())
 }
 
 /// The objects as values of their type. A malformed one is left out, with a warning.
-pub(super) fn parse<K>(objects: Vec<DynamicObject>, console: &Console) -> Vec<K>
+pub(in crate::cmd) fn parse<K>(objects: Vec<DynamicObject>, console: &Console) -> Vec<K>
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {

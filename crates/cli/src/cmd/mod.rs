@@ -4,6 +4,8 @@ pub(crate) mod accept;
 pub(crate) mod addon;
 pub(crate) mod check;
 pub(crate) mod get;
+mod list;
+pub(crate) mod placement;
 mod selection;
 mod version;
 
@@ -63,6 +65,7 @@ async fn start(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Accept(args) => accept::run(&args, context).await,
         Command::Check(command) => check::run(command, context).await,
         Command::Addon(command) => addon::run(command, context).await,
+        Command::Placement(command) => placement::run(command, context).await,
         Command::Version => version::run(context),
     }
 }

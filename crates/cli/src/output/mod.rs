@@ -3,6 +3,7 @@
 pub(crate) mod secret_file;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod wrap;
 pub(crate) mod yaml;
 
 use clap::ValueEnum;

@@ -4,10 +4,18 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 /// Renders a table.
 pub(crate) fn render<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    rows_of(headings, rows)
+}
+
+/// Renders a table of as many columns as there are headings.
+pub(crate) fn rows_of(
+    headings: impl IntoIterator<Item: AsRef<str>>,
+    rows: impl IntoIterator<Item: IntoIterator<Item = String>>,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headings.map(str::to_uppercase));
-    table.add_rows(rows);
+    table.set_header(headings.into_iter().map(|heading| heading.as_ref().to_uppercase()));
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().collect::<Vec<_>>()));
     for column in table.column_iter_mut() {
         column.set_padding((0, 3));
     }

@@ -9,6 +9,7 @@ mod check_hub;
 mod clusters;
 mod connection;
 mod deploy;
+mod explain;
 mod hub;
 mod placements;
 mod token;

@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::model::{Finding, Group, Verdict};
-use crate::failure::Failure;
+use crate::{failure::Failure, output::wrap::wrapped};
 
-/// The width of the text.
-const WIDTH: usize = 100;
 /// The width of the verdicts, with the blanks after them.
 const VERDICT: usize = "not checked".len() + 2;
 /// The order of the summary.
@@ -67,23 +65,6 @@ fn lines(Finding { name, outcome }: &Finding, names: usize) -> String {
     message + &hint.unwrap_or_default()
 }
 
-/// Begins with `start`; the text after it is broken into lines below each other. A word is never broken.
-fn wrapped(start: &str, text: &str) -> String {
-    let indent = start.chars().count();
-    let (mut all, mut line) = (String::new(), start.to_owned());
-    for word in text.split_whitespace() {
-        let width = line.chars().count();
-        if width > indent && width + 1 + word.chars().count() > WIDTH {
-            all.push_str(&format!("{line}\n"));
-            line = " ".repeat(indent);
-        } else if width > indent {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    format!("{all}{line}\n")
-}
-
 fn group_json(Group { subject, findings }: &Group) -> Value {
     let checks: Vec<_> = findings.iter().map(finding_json).collect();
     json!({ "subject": subject, "checks": checks })
@@ -96,6 +77,7 @@ fn finding_json(Finding { name, outcome }: &Finding) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{super::model::Outcome, *};
+    use crate::output::wrap::WIDTH;
 
     fn groups() -> Vec<Group> {
         let finding = |name, outcome| Finding { name, outcome };
@@ -136,13 +118,6 @@ ok           clock       the same
     fn a_summary_counts_each_outcome() {
         assert_eq!([0, 1, 2].map(|count| summary(Verdict::Warning, count)), ["0 warnings", "1 warning", "2 warnings"]);
         assert_eq!(summary(Verdict::NotChecked, 2), "2 not checked");
-    }
-
-    #[test]
-    fn a_word_that_is_wider_than_a_line_stays_whole() {
-        let word = "x".repeat(120);
-        assert_eq!(wrapped("ok  ", &format!("a {word} b")), format!("ok  a\n    {word}\n    b\n"));
-        assert_eq!(wrapped("ok  ", ""), "ok  \n");
     }
 
     #[test]

@@ -12,11 +12,10 @@ use ocm_api::{
     work::v1::{ManifestCondition, ManifestWork},
 };
 
-use super::list;
 use crate::{
     client::Connection,
     cmd::{
-        Context,
+        Context, list,
         selection::{ClusterArgs, distinct},
     },
     console::Console,

@@ -13,10 +13,9 @@ use ocm_api::{
     conditions, labels,
 };
 
-use super::list;
 use crate::{
     client::Connection,
-    cmd::Context,
+    cmd::{Context, list},
     failure::Failure,
     hub,
     output::{Format, table, tree::Node, yaml},

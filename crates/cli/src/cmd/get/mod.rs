@@ -2,7 +2,6 @@
 
 mod addon;
 mod clusters;
-mod list;
 mod placements;
 mod token;
 

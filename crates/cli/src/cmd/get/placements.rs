@@ -11,9 +11,8 @@ use ocm_api::{
 };
 use ocm_apimachinery::labels::is_value;
 
-use super::list;
 use crate::{
-    cmd::Context,
+    cmd::{Context, list},
     failure::Failure,
     hub,
     output::{Format, table, tree::Node, yaml},
