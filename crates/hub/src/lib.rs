@@ -9,6 +9,7 @@
 //! | `registration` | accepting clusters, their rights and health, cleaning up after them |
 //! | `addon` | installing add-ons on the clusters that placements choose |
 //! | `placement` | choosing clusters |
+//! | `placement_debug` | OCM's debug endpoint of placements |
 //! | `work` | works for the clusters that placements choose, and the clean-up of completed works |
 //! | [`decisions`] | what placements have chosen, for everything that follows placements |
 //! | [`rollout`] | which of the chosen clusters get a change now; pure |
@@ -32,6 +33,7 @@ pub mod feature_gates;
 mod observable;
 mod pace;
 mod placement;
+mod placement_debug;
 mod registration;
 mod requester;
 #[cfg(test)]
@@ -58,6 +60,7 @@ use crate::context::HubContext;
 pub use crate::{
     controllers::{CONTROLLERS, ControllerInfo, UnknownController},
     error::Error,
+    placement_debug::PlacementDebug,
     registration::{
         cleanup::{DEFAULT_GC_RESOURCES, GcResource, GcResourceError},
         recovery::RecoveryPolicy,

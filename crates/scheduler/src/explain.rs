@@ -10,13 +10,12 @@ use crate::{
     facts::{Cluster, Name},
     group::DesiredDecision,
     rules::{Intolerance, Mismatch, Problem, Rules, Until},
-    schedule::{Candidate, Input, Prioritizer, Schedule, ScheduleContext, ranked, schedule},
+    schedule::{
+        Candidate, FILTERS, Input, PREDICATE, Prioritizer, Schedule, ScheduleContext, TAINT_TOLERATION, pass, ranked,
+        schedule,
+    },
     snapshot::Snapshot,
 };
-
-/// The names of the filters, in their order.
-const PREDICATE: &str = "Predicate";
-const TAINT_TOLERATION: &str = "TaintToleration";
 
 /// What is decided on a placement, and why.
 #[derive(Clone, Debug)]
@@ -31,6 +30,8 @@ pub struct Explanation {
     pub wanted: Option<usize>,
     /// How many more than those selected it wants.
     pub missing: usize,
+    /// What each filter leaves, in their order, up to the first that is invalid.
+    pub filters: Vec<Filtered>,
     /// What the clusters are scored by.
     pub prioritizers: Vec<WeightedPrioritizer>,
     /// All clusters, by name.
@@ -43,6 +44,15 @@ pub struct Explanation {
     pub decisions: Vec<DesiredDecision>,
     /// The groups of these decisions.
     pub groups: Vec<DecisionGroupStatus>,
+}
+
+/// The clusters that a filter and those before it leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filtered {
+    /// The name of the filter, as in OCM.
+    pub name: &'static str,
+    /// The clusters, by name.
+    pub left: Vec<Name>,
 }
 
 /// A prioritizer that counts.
@@ -145,6 +155,7 @@ pub fn explain(snapshot: &Snapshot, now: Timestamp) -> Explanation {
         .collect();
     Explanation {
         wanted: snapshot.rules.number_of_clusters.clone().unwrap_or_default(),
+        filters: filters(&schedule, &snapshot.rules, &context),
         prioritizers: weights.iter().map(WeightedPrioritizer::of).collect(),
         clusters,
         missing: schedule.selection.missing,
@@ -180,6 +191,18 @@ impl WeightedPrioritizer {
     fn of((prioritizer, weight): &(Prioritizer, i32)) -> Self {
         Self { name: prioritizer.name(), weight: *weight }
     }
+}
+
+/// What each filter leaves; nothing is filtered if nothing is decided.
+fn filters(schedule: &Schedule<'_>, rules: &Rules, context: &ScheduleContext<'_>) -> Vec<Filtered> {
+    let mut left = schedule.candidates.clone();
+    let mut filters = Vec::new();
+    for (name, filter) in FILTERS.into_iter().filter(|_| !schedule.is_frozen && rules.name.is_none()) {
+        let Ok(passed) = pass(filter, rules, left, context) else { break };
+        filters.push(Filtered { name, left: passed.iter().map(|one| one.name.clone()).collect() });
+        left = passed;
+    }
+    filters
 }
 
 /// The clusters that passed all filters.

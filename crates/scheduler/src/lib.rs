@@ -59,7 +59,7 @@ mod snapshot;
 pub use self::{
     change::{Change, smallest_change},
     eligible::Eligible,
-    explain::{ClusterExplanation, Explanation, Reason, Score, Verdict, WeightedPrioritizer, explain},
+    explain::{ClusterExplanation, Explanation, Filtered, Reason, Score, Verdict, WeightedPrioritizer, explain},
     facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
     group::{DesiredDecision, Group, Listed, count, slice},
     rules::{Intolerance, Mismatch, Problem, Rules, taint_as_text},

@@ -16,7 +16,7 @@ use crate::{
     explain::{Explanation, Verdict, explain},
     facts::Name,
     rules::Rules,
-    schedule::{ScheduleContext, schedule},
+    schedule::{PREDICATE, ScheduleContext, TAINT_TOLERATION, schedule},
     snapshot::{Objects, Snapshot},
 };
 
@@ -196,6 +196,12 @@ proptest! {
             if *is_selected {
                 selected.push((*rank, name.clone()));
             }
+        }
+        if explanation.problem.is_none() {
+            let passed: Vec<_> = schedule.selection.scores.iter().map(|(name, _)| name.clone()).collect();
+            prop_assert_eq!(explanation.filters.iter().map(|filter| filter.name).collect::<Vec<_>>(), [PREDICATE, TAINT_TOLERATION]);
+            prop_assert_eq!(&explanation.filters[1].left, &passed);
+            prop_assert!(passed.iter().all(|name| explanation.filters[0].left.contains(name)));
         }
         selected.sort_unstable();
         prop_assert_eq!(selected.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>(), chosen);

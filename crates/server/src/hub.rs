@@ -1,11 +1,17 @@
 //! `ocm hub`: the controllers of a hub.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use clap::Args;
-use ocm_api::{feature_gates::MANAGED_CLUSTER_AUTO_APPROVAL, namespaces};
-use ocm_hub::{DEFAULT_GC_RESOURCES, GcResource, Hub, HubConfig, feature_gates};
-use ocm_runtime::{admin, client::Endpoint};
+use ocm_api::{
+    feature_gates::{MANAGED_CLUSTER_AUTO_APPROVAL, PLACEMENT_DEBUG_SERVER},
+    namespaces,
+};
+use ocm_hub::{DEFAULT_GC_RESOURCES, GcResource, Hub, HubConfig, PlacementDebug, feature_gates};
+use ocm_runtime::{
+    admin::{self, Access},
+    client::Endpoint,
+};
 use tracing::info;
 
 use crate::{
@@ -73,8 +79,15 @@ pub(crate) async fn run(args: HubArgs, given: &Given) -> anyhow::Result<()> {
     let endpoint = Endpoint::load(&context, args.common.kubeconfig.as_deref())?.reloading(&context);
     process::reach(&endpoint).await?;
     let client = endpoint.client(USER_AGENT)?;
-    admin::serve(&context, &args.common.serving.listen, &tls, client.clone()).await?;
-    let _hub = Hub::start(&context, client, config)?;
+    let access = Arc::new(Access::new(client.clone()));
+    let debug = PlacementDebug::new(access.clone(), context.clock().clone());
+    let is_debugged = config.gates.enabled(PLACEMENT_DEBUG_SERVER);
+    let more = is_debugged.then(|| debug.router());
+    admin::serve_with(&context, &args.common.serving.listen, &tls, access, more).await?;
+    let hub = Hub::start(&context, client, config)?;
+    if is_debugged {
+        debug.start(hub.informers());
+    }
     Ok(process::run_to_the_end(&context, context.ended()).await?)
 }
 

@@ -1,15 +1,16 @@
-//! Authorizes requests for metrics through the API server: a `TokenReview` authenticates the bearer token, and a
-//! `SubjectAccessReview` authorizes its user. Client certificates are not requested.
+//! Authorizes requests through the API server: a `TokenReview` authenticates the bearer token, and a `SubjectAccessReview`
+//! authorizes its user. Client certificates are not requested.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use axum::http::{HeaderMap, header};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
-    authorization::v1::{NonResourceAttributes, SubjectAccessReviewSpec},
+    authorization::v1::{NonResourceAttributes, ResourceAttributes, SubjectAccessReviewSpec},
 };
 use kube::{
     Api, Client,
@@ -38,7 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a request is rejected, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub enum Refusal {
     /// The request is not authenticated.
     #[error("{0}")]
     Unknown(String),
@@ -47,7 +48,27 @@ pub(super) enum Refusal {
     Forbidden(String),
 }
 
-type Verdict = std::result::Result<(), Refusal>;
+/// The user who is authorized, as the API server knows them.
+type Verdict = std::result::Result<Arc<UserInfo>, Refusal>;
+
+/// What a user wants to do with a non-resource URL.
+#[derive(Clone, Copy, Debug)]
+pub struct Url<'a> {
+    /// The HTTP method in lower case.
+    pub verb: &'a str,
+    /// The path of the request.
+    pub path: &'a str,
+    /// The URL of a rule that allows this path, for the advice to those who may not.
+    pub rule: &'a str,
+}
+
+impl<'a> Url<'a> {
+    /// The verb `get` of a path that is named in full in a rule.
+    #[must_use]
+    pub fn get(path: &'a str) -> Self {
+        Self { verb: "get", path, rule: path }
+    }
+}
 
 /// Authenticates and authorizes requests through the API server.
 pub struct Access {
@@ -56,8 +77,8 @@ pub struct Access {
     cache: Mutex<HashMap<Key, (Instant, Verdict)>>,
 }
 
-/// A path, and the token's hash: tokens themselves are not kept.
-type Key = (String, [u8; 32]);
+/// A verb, a path, and the token's hash: tokens themselves are not kept.
+type Key = (String, String, [u8; 32]);
 
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,19 +94,24 @@ impl Access {
         Self { client, permits: Semaphore::new(MAX_CONCURRENT), cache: Mutex::default() }
     }
 
-    /// Whether the bearer of `token` may `get` the non-resource URL `path`.
-    pub(super) async fn check(&self, token: Option<&str>, path: &str) -> Verdict {
+    /// The bearer of `token`, if they may do that with a non-resource URL.
+    ///
+    /// # Errors
+    /// [`Refusal`] if they may not, or that is not known.
+    pub async fn check(&self, token: Option<&str>, url: Url<'_>) -> Verdict {
+        let path = url.path;
         let Some(token) = token.filter(|token| !token.is_empty()) else {
             return Err(Refusal::Unknown(format!(
                 "{path} requires authentication: send the header Authorization: Bearer TOKEN, with the token of an account \
-                 that may get the non-resource URL {path}"
+                 that may {} the non-resource URL {}",
+                url.verb, url.rule
             )));
         };
-        let key = (path.to_owned(), Sha256::digest(token).into());
+        let key = (url.verb.to_owned(), path.to_owned(), Sha256::digest(token).into());
         if let Some(verdict) = self.cached(&key) {
             return verdict;
         }
-        let verdict = match timeout(TIMEOUT, self.review(token, path)).await {
+        let verdict = match timeout(TIMEOUT, self.review(token, url)).await {
             Ok(verdict) => verdict?,
             Err(_) => return Err(Refusal::Unknown("the API server did not answer in time, try again".into())),
         };
@@ -109,7 +135,7 @@ impl Access {
     }
 
     /// The API server's verdict; the outer error means that there was none, and is not cached.
-    async fn review(&self, token: &str, path: &str) -> std::result::Result<Verdict, Refusal> {
+    async fn review(&self, token: &str, url: Url<'_>) -> std::result::Result<Verdict, Refusal> {
         // Never closed, so this only waits.
         let _permit = self.permits.acquire().await;
         let user = self.review_token(token).await.map_err(|error| Refusal::Unknown(review_failed(&error)))?;
@@ -120,8 +146,8 @@ impl Access {
         };
         let name = user.username.clone().unwrap_or_default();
         let allowed =
-            self.review_access(user, path).await.map_err(|error| Refusal::Forbidden(review_failed(&error)))?;
-        Ok(if allowed { Ok(()) } else { Err(Refusal::Forbidden(forbidden(&name, path))) })
+            self.review_access(&user, url).await.map_err(|error| Refusal::Forbidden(review_failed(&error)))?;
+        Ok(if allowed { Ok(Arc::new(user)) } else { Err(Refusal::Forbidden(forbidden(&name, url))) })
     }
 
     async fn review_token(&self, token: &str) -> Result<Option<UserInfo>> {
@@ -134,30 +160,58 @@ impl Access {
         Ok(known.and_then(|status| status.user))
     }
 
-    async fn review_access(&self, user: UserInfo, path: &str) -> Result<bool> {
-        let attributes = NonResourceAttributes { path: Some(path.into()), verb: Some("get".into()) };
-        let spec = SubjectAccessReviewSpec {
-            user: user.username,
-            uid: user.uid,
-            groups: user.groups,
-            extra: user.extra.map(BTreeMap::from_iter),
-            non_resource_attributes: Some(attributes),
-            ..SubjectAccessReviewSpec::default()
-        };
+    async fn review_access(&self, user: &UserInfo, url: Url<'_>) -> Result<bool> {
+        let attributes = NonResourceAttributes { path: Some(url.path.into()), verb: Some(url.verb.into()) };
+        let spec = SubjectAccessReviewSpec { non_resource_attributes: Some(attributes), ..spec_of(user) };
         access::is_allowed(&self.client, spec).await
+    }
+
+    /// Whether a user may do something with an object. The answer is not cached.
+    ///
+    /// # Errors
+    /// The answer to the user, if the API server did not say.
+    pub async fn may(&self, user: &UserInfo, attributes: ResourceAttributes) -> std::result::Result<bool, String> {
+        let spec = SubjectAccessReviewSpec { resource_attributes: Some(attributes), ..spec_of(user) };
+        let review = async {
+            // Never closed, so this only waits.
+            let _permit = self.permits.acquire().await;
+            access::is_allowed(&self.client, spec).await
+        };
+        match timeout(TIMEOUT, review).await {
+            Ok(answer) => answer.map_err(|error| review_failed(&error)),
+            Err(_) => Err("the API server did not answer in time, try again".into()),
+        }
     }
 }
 
-fn forbidden(user: &str, path: &str) -> String {
+/// A review of this user's rights.
+fn spec_of(user: &UserInfo) -> SubjectAccessReviewSpec {
+    SubjectAccessReviewSpec {
+        user: user.username.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: user.extra.clone().map(BTreeMap::from_iter),
+        ..SubjectAccessReviewSpec::default()
+    }
+}
+
+/// The token of a request.
+#[must_use]
+pub fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn forbidden(user: &str, Url { verb, path, rule }: Url<'_>) -> String {
     format!(
-        "{user} may not get {path}: bind it to a ClusterRole with verb get on the non-resource URL {path}, for example \
-         one made with kubectl create clusterrole NAME --verb=get --non-resource-url={path}"
+        "{user} may not {verb} {path}: bind it to a ClusterRole with verb {verb} on the non-resource URL {rule}, for example \
+         one made with kubectl create clusterrole NAME --verb={verb} --non-resource-url={rule}"
     )
 }
 
 /// The answer if the review itself failed; the details are for our own log.
 fn review_failed(error: &Error) -> String {
-    warn!(error = %chain(error), "cannot authorize requests for metrics");
+    warn!(error = %chain(error), "cannot authorize requests");
     let advice = if error.is_denied() {
         "grant the account of this process create on tokenreviews.authentication.k8s.io and \
          subjectaccessreviews.authorization.k8s.io (see deploy/)"

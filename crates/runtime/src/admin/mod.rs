@@ -15,16 +15,15 @@ use axum::{
     Router,
     extract::State,
     http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use kube::Client;
 use tokio::net::TcpListener;
 use tracing::info;
 
-use self::access::Refusal;
 pub use self::{
-    access::Access,
+    access::{Access, Refusal, Url, bearer_token},
     certificate::CertificateError,
     tls::{Tls, TlsError, TlsOptions},
 };
@@ -45,7 +44,21 @@ pub struct ListenError {
 /// # Errors
 /// [`ListenError`] when the address is taken or not one of this machine.
 pub async fn serve(context: &Context, address: &str, tls: &Tls, client: Client) -> Result<SocketAddr, ListenError> {
-    let router = router(context.clone(), Access::new(client));
+    serve_with(context, address, tls, Arc::new(Access::new(client)), None).await
+}
+
+/// Like [`serve`], with more routes, and with requests for metrics authorized by `access`.
+///
+/// # Errors
+/// [`ListenError`] when the address is taken or not one of this machine.
+pub async fn serve_with(
+    context: &Context,
+    address: &str,
+    tls: &Tls,
+    access: Arc<Access>,
+    more: Option<Router>,
+) -> Result<SocketAddr, ListenError> {
+    let router = router(context.clone(), access).merge(more.unwrap_or_default());
     serve_router(context, address, Some(tls), router, "/healthz, /livez, /readyz and /metrics").await
 }
 
@@ -76,8 +89,8 @@ async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ListenError> {
 }
 
 /// The routes, for tests and for servers that have more to serve.
-pub fn router(context: Context, access: Access) -> Router {
-    let metrics = Router::new().route("/metrics", get(metrics)).with_state((context.clone(), Arc::new(access)));
+pub fn router(context: Context, access: Arc<Access>) -> Router {
+    let metrics = Router::new().route("/metrics", get(metrics)).with_state((context.clone(), access));
     probes(context).merge(metrics)
 }
 
@@ -131,22 +144,26 @@ fn answer(good: bool, report: String) -> (StatusCode, String) {
 }
 
 async fn metrics(State((context, access)): State<(Context, Arc<Access>)>, headers: HeaderMap) -> Response {
-    match access.check(bearer_token(&headers), "/metrics").await {
-        Ok(()) => encoded(&context),
-        Err(refusal @ Refusal::Unknown(_)) => {
-            let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-            (StatusCode::UNAUTHORIZED, challenge, format!("{refusal}\n")).into_response()
+    match access.check(bearer_token(&headers), Url::get("/metrics")).await {
+        Ok(_) => encoded(&context),
+        Err(refusal) => refusal.respond(format!("{refusal}\n")),
+    }
+}
+
+impl Refusal {
+    /// A response with the right status code and this body.
+    pub fn respond(&self, body: impl IntoResponse) -> Response {
+        match self {
+            Self::Unknown(_) => {
+                let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+                (StatusCode::UNAUTHORIZED, challenge, body).into_response()
+            }
+            Self::Forbidden(_) => (StatusCode::FORBIDDEN, body).into_response(),
         }
-        Err(refusal @ Refusal::Forbidden(_)) => (StatusCode::FORBIDDEN, format!("{refusal}\n")).into_response(),
     }
 }
 
 fn encoded(context: &Context) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], context.metrics().encode()).into_response()
-}
-
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -164,21 +164,52 @@ pub fn fits(rules: &Rules, cluster: &Cluster, is_decided: bool, now: Timestamp) 
     }
 }
 
-/// One filter after the other. Without clusters to filter, an invalid filter is not reported, as in OCM.
+/// The filters by name, in their order.
+pub(crate) const FILTERS: [(&str, Filter); 2] =
+    [(PREDICATE, meeting_predicates), (TAINT_TOLERATION, with_tolerated_taints)];
+/// The names of the filters, as in OCM.
+pub(crate) const PREDICATE: &str = "Predicate";
+pub(crate) const TAINT_TOLERATION: &str = "TaintToleration";
+
+/// Leaves the clusters that pass; an error if the filter is invalid.
+type Filter = for<'a> fn(&Rules, Vec<Candidate<'a>>, &ScheduleContext<'_>) -> Result<Vec<Candidate<'a>>, Problem>;
+
+/// One filter after the other.
 fn filter<'a>(
     rules: &Rules,
     candidates: &[Candidate<'a>],
     context: &ScheduleContext<'_>,
 ) -> Result<Vec<Candidate<'a>>, Problem> {
-    let mut candidates = candidates.to_vec();
-    if !candidates.is_empty() {
-        let predicates = rules.predicates.as_ref().map_err(Clone::clone)?;
-        candidates.retain(|one| predicates.admits(one.facts));
-    }
-    if !candidates.is_empty() {
-        let tolerations = rules.tolerations.as_ref().map_err(Clone::clone)?;
-        candidates.retain(|one| tolerations.admits(&one.facts.taints, context.has_decided(one.name), context.now));
-    }
+    FILTERS.iter().try_fold(candidates.to_vec(), |left, (_, filter)| pass(*filter, rules, left, context))
+}
+
+/// Without clusters to filter, an invalid filter is not reported, as in OCM.
+pub(crate) fn pass<'a>(
+    filter: Filter,
+    rules: &Rules,
+    candidates: Vec<Candidate<'a>>,
+    context: &ScheduleContext<'_>,
+) -> Result<Vec<Candidate<'a>>, Problem> {
+    if candidates.is_empty() { Ok(candidates) } else { filter(rules, candidates, context) }
+}
+
+fn meeting_predicates<'a>(
+    rules: &Rules,
+    mut candidates: Vec<Candidate<'a>>,
+    _: &ScheduleContext<'_>,
+) -> Result<Vec<Candidate<'a>>, Problem> {
+    let predicates = rules.predicates.as_ref().map_err(Clone::clone)?;
+    candidates.retain(|one| predicates.admits(one.facts));
+    Ok(candidates)
+}
+
+fn with_tolerated_taints<'a>(
+    rules: &Rules,
+    mut candidates: Vec<Candidate<'a>>,
+    context: &ScheduleContext<'_>,
+) -> Result<Vec<Candidate<'a>>, Problem> {
+    let tolerations = rules.tolerations.as_ref().map_err(Clone::clone)?;
+    candidates.retain(|one| tolerations.admits(&one.facts.taints, context.has_decided(one.name), context.now));
     Ok(candidates)
 }
 

@@ -23,6 +23,7 @@ mod leader;
 mod lifetime;
 mod logins;
 mod outage;
+mod placement_debug;
 mod preflight;
 mod program;
 mod recovery;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use http::Request;
 use kube::Config;
 use ocm_api::namespaces;
@@ -11,15 +11,15 @@ use ocm_testing::{Process, Seen, TempDir, eventually, unique, write_kubeconfig};
 use crate::world::{HUB_ACCOUNT, World, world};
 
 /// A hub in a process of its own.
-struct Served {
-    world: World,
+pub(crate) struct Served {
+    pub(crate) world: World,
     address: String,
     _hub: Process,
     _dir: TempDir,
 }
 
 impl Served {
-    async fn new(flags: &[&str]) -> Result<Self> {
+    pub(crate) async fn new(flags: &[&str]) -> Result<Self> {
         let (world, dir) = (world().await?, TempDir::new("serving")?);
         let kubeconfig = world.hub_plane.kubeconfig_for_service_account(namespaces::HUB, HUB_ACCOUNT).await?;
         write_kubeconfig(&kubeconfig, dir.path().join("kubeconfig"))?;
@@ -38,19 +38,23 @@ impl Served {
 
     /// Gets a path. Returns the status code and the body.
     async fn get(&self, path: &str, token: Option<&str>) -> Result<(u16, String)> {
+        self.send(Request::get(path).body(Vec::new())?, token).await
+    }
+
+    /// Sends a request. Returns the status code and the body.
+    pub(crate) async fn send(&self, request: Request<Vec<u8>>, token: Option<&str>) -> Result<(u16, String)> {
         ocm_runtime::client::install_crypto_provider();
         let mut config = Config::new(format!("https://{}", self.address).parse()?);
         config.accept_invalid_certs = true;
         config.auth_info.token = token.map(|token| token.to_owned().into());
         let client = ocm_runtime::client::connect(&config, "test")?;
-        match client.request_text(Request::get(path).body(Vec::new())?).await {
-            Ok(text) => Ok((200, text)),
-            Err(kube::Error::Api(status)) => Ok((status.code, status.message)),
-            Err(error) => bail!(error),
-        }
+        let response = client.send(request.map(Into::into)).await?;
+        let code = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await?;
+        Ok((code, String::from_utf8(body.to_vec())?))
     }
 
-    async fn token(&self, account: &str) -> Result<String> {
+    pub(crate) async fn token(&self, account: &str) -> Result<String> {
         let token = self.world.hub_plane.kubectl(&["create", "token", account, "--namespace", "default"]).await?;
         Ok(token.trim().to_owned())
     }

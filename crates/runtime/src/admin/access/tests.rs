@@ -42,11 +42,17 @@ async fn an_authorized_user_is_reviewed_once_in_ten_seconds() {
     let asked = Arc::default();
     let access = access(true, &asked);
     for _ in 0..3 {
-        assert_eq!(access.check(Some("good"), "/metrics").await, Ok(()));
+        assert_eq!(
+            access.check(Some("good"), Url::get("/metrics")).await.map(|user| user.username.clone()),
+            Ok(Some("prometheus".into()))
+        );
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);
     tokio::time::advance(CACHE_TTL).await;
-    assert_eq!(access.check(Some("good"), "/metrics").await, Ok(()));
+    assert_eq!(
+        access.check(Some("good"), Url::get("/metrics")).await.map(|user| user.username.clone()),
+        Ok(Some("prometheus".into()))
+    );
     assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
 
@@ -54,17 +60,17 @@ async fn an_authorized_user_is_reviewed_once_in_ten_seconds() {
 async fn a_request_without_a_token_is_refused_without_a_review() {
     let asked = Arc::default();
     let access = access(true, &asked);
-    assert!(matches!(access.check(None, "/metrics").await, Err(Refusal::Unknown(_))));
-    assert!(matches!(access.check(Some(""), "/metrics").await, Err(Refusal::Unknown(_))));
+    assert!(matches!(access.check(None, Url::get("/metrics")).await, Err(Refusal::Unknown(_))));
+    assert!(matches!(access.check(Some(""), Url::get("/metrics")).await, Err(Refusal::Unknown(_))));
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn a_refusal_says_what_to_do() {
     let asked = Arc::default();
-    let unknown = access(true, &asked).check(Some("bad"), "/metrics").await.unwrap_err();
+    let unknown = access(true, &asked).check(Some("bad"), Url::get("/metrics")).await.unwrap_err();
     assert!(matches!(&unknown, Refusal::Unknown(text) if text.contains("kubectl create token")), "{unknown}");
-    let forbidden = access(false, &asked).check(Some("good"), "/metrics").await.unwrap_err();
+    let forbidden = access(false, &asked).check(Some("good"), Url::get("/metrics")).await.unwrap_err();
     assert!(matches!(&forbidden, Refusal::Forbidden(text) if text.starts_with("prometheus may not get /metrics")));
 }
 
@@ -84,7 +90,7 @@ async fn a_review_that_fails_names_the_missing_right_and_is_not_cached() {
     let endpoint = Endpoint::over(Uri::from_static("http://fake"), "default", service);
     let access = Access::new(endpoint.client("test").unwrap());
     for _ in 0..2 {
-        let refusal = access.check(Some("good"), "/metrics").await.unwrap_err().to_string();
+        let refusal = access.check(Some("good"), Url::get("/metrics")).await.unwrap_err().to_string();
         assert!(refusal.contains("create on tokenreviews.authentication.k8s.io"), "{refusal}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2, "a failure was cached");
