@@ -5,6 +5,7 @@ use crate::testing::now;
 
 /// The answer for placement `n/p` with this spec, of clusters `a`, `b` and `c` in a bound set: `c` has another label, and `b` a
 /// taint.
+#[expect(clippy::needless_pass_by_value, reason = "for the tests to be short")]
 fn answer(spec: Value) -> Value {
     let cluster = |name: &str, env: &str, taints: Value| {
         let labels = json!({"cluster.open-cluster-management.io/clusterset": "s", "env": env});

@@ -14,6 +14,7 @@ fn prod(name: &str) -> Value {
 }
 
 /// Placement `apps/web` for clusters of set `blue`, and what its decisions list.
+#[expect(clippy::needless_pass_by_value, reason = "for the tests to be short")]
 fn world(spec: Value, clusters: Vec<Value>, decided: &[&str]) -> World {
     let decided: Vec<_> = decided.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
     let labels = json!({"cluster.open-cluster-management.io/placement": "web"});
