@@ -142,6 +142,16 @@ impl World {
         decision, no_decision, decisions, decision, PlacementDecision
     );
 
+    /// Whether there is a cluster of that name.
+    pub(crate) fn has_cluster(&self, name: &str) -> bool {
+        self.clusters.json(name).is_some()
+    }
+
+    /// Whether that cluster has scores.
+    pub(crate) fn has_scores(&self, cluster: &str) -> bool {
+        self.scores.contains_key(cluster)
+    }
+
     /// A set is bound; the placements affected.
     pub(crate) fn bind(&self, set: &str) -> Vec<ObjectKey> {
         self.index.binding(Change::Added(&binding(set)))

@@ -1,9 +1,13 @@
 //! Placements that prefer clusters by scores of add-ons.
 
+use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 
 use super::{satisfied, settle, world};
-use crate::placement::testing::{at, cluster, key, placement, scores};
+use crate::placement::{
+    plan::Plan,
+    testing::{World, at, cluster, key, placement, scores},
+};
 
 /// One cluster, the one with the highest score `cpu` in `usage`.
 fn best() -> Value {
@@ -65,7 +69,7 @@ fn a_score_that_expires_counts_as_0_from_then_on_and_the_placement_is_planned_th
     assert!(satisfied(&over).1.ends_with(&expired), "{}", satisfied(&over).1);
 }
 
-fn plan_at(world: &crate::placement::testing::World, seconds: i64) -> crate::placement::plan::Plan {
+fn plan_at(world: &World, seconds: i64) -> Plan {
     world.plan("p", at(seconds))
 }
 
@@ -77,4 +81,82 @@ fn of_many_expired_scores_only_some_are_named() {
     }
     let expired = settle(&mut world, best()).expired.unwrap();
     assert!(expired.ends_with("c004/usage and 3 more"), "{expired}");
+}
+
+/// What happens to clusters and their scores.
+#[derive(Clone, Debug)]
+enum Event {
+    Cluster { name: usize, is_noted: bool },
+    NoCluster { name: usize },
+    Scores { name: usize, value: i32, valid_for: Option<i64> },
+    NoScores { name: usize },
+    Passes { seconds: i64 },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let name = || 0..4_usize;
+    prop_oneof![
+        2 => (name(), any::<bool>()).prop_map(|(name, is_noted)| Event::Cluster { name, is_noted }),
+        1 => name().prop_map(|name| Event::NoCluster { name }),
+        4 => (name(), -3..4_i32, option::of(1..60_i64))
+            .prop_map(|(name, value, valid_for)| Event::Scores { name, value, valid_for }),
+        1 => name().prop_map(|name| Event::NoScores { name }),
+        2 => (1..40_i64).prop_map(|seconds| Event::Passes { seconds }),
+    ]
+}
+
+/// Applies an event at that second. Returns whether the placement is affected.
+fn happen(world: &mut World, now: &mut i64, event: &Event) -> bool {
+    let name = |name: usize| format!("c{name}");
+    let affected = match event {
+        Event::Cluster { name: one, is_noted } => {
+            world.cluster(cluster(&name(*one), if *is_noted { &[("note", "x")] } else { &[] }))
+        }
+        Event::NoCluster { name: one } if world.has_cluster(&name(*one)) => world.no_cluster(&name(*one)),
+        Event::Scores { name: one, value, valid_for } => {
+            let status = match valid_for {
+                Some(seconds) => until(*value, *now + seconds),
+                None => cpu(*value),
+            };
+            world.scores(scores(&name(*one), status))
+        }
+        Event::NoScores { name: one } if world.has_scores(&name(*one)) => world.no_scores(&name(*one)),
+        Event::Passes { seconds } => {
+            *now += seconds;
+            Vec::new()
+        }
+        Event::NoCluster { .. } | Event::NoScores { .. } => Vec::new(),
+    };
+    !affected.is_empty()
+}
+
+proptest! {
+    #[test]
+    fn nothing_changes_unless_the_placement_is_affected_or_due(
+        uses_cel in any::<bool>(),
+        events in vec(event(), 1..40),
+    ) {
+        let (mut world, mut now) = (World::new(), 0);
+        let mut spec = best();
+        if uses_cel {
+            let expression = "managedCluster.scores('usage').all(s, s.value >= 0)";
+            spec["predicates"] =
+                json!([{"requiredClusterSelector": {"celSelector": {"celExpressions": [expression]}}}]);
+        }
+        world.placement(placement("p", spec));
+        let again = |plan: &Plan, now: i64| plan.requeue_after.map(|after| at(now) + after);
+        let first = world.settle("p", at(0));
+        let (mut due, mut expired) = (again(&first, 0), first.expired);
+        for event in &events {
+            let is_affected = happen(&mut world, &mut now, event);
+            let plan = world.plan("p", at(now));
+            if is_affected || due.is_some_and(|due| due <= at(now)) {
+                world.settle("p", at(now));
+                (due, expired) = (again(&plan, now), plan.expired);
+            } else {
+                prop_assert_eq!(&plan.steps, &vec![], "the placement was not affected by {:?}", event);
+                prop_assert_eq!((again(&plan, now), plan.expired), (due, expired.clone()));
+            }
+        }
+    }
 }
