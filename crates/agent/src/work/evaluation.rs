@@ -123,8 +123,8 @@ mod tests {
                 "messageExpression": "object.list.all(x, x == 0) ? 'a' : 'b'"})
         };
         ManifestOptions {
-            feedback_rules: serde_json::from_value(feedback).unwrap(),
-            condition_rules: serde_json::from_value((0..rules).map(rule).collect()).unwrap(),
+            feedback_rules: serde_json::from_value::<Vec<_>>(feedback).unwrap().into(),
+            condition_rules: serde_json::from_value::<Vec<_>>((0..rules).map(rule).collect()).unwrap().into(),
             ..ManifestOptions::default()
         }
     }

@@ -2,9 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
-use ocm_api::work::v1::{AppliedManifestWork, Manifest, ManifestResourceMeta, ManifestWorkSpec};
+use ocm_api::work::v1::{AppliedManifestWork, IgnoreField, Manifest, ManifestResourceMeta, ManifestWorkSpec};
+use serde_json::Value;
 
 use super::{
+    ignore_fields,
     manifest::{self, DesiredObject, ParsedManifest},
     ownership::{self, Ownership},
     refusal,
@@ -33,6 +35,11 @@ pub fn updated(existing: &DynamicObject, manifest: &Manifest) -> Option<DynamicO
         Change::Nothing => None,
         Change::Update(written) | Change::Recreate(written) => Some(*written),
     }
+}
+
+/// What is left of a manifest without the fields that are to be ignored.
+pub fn without_ignored(manifest: &Value, ignored: &[IgnoreField]) -> Result<Value, String> {
+    ignore_fields::pruned(manifest, ignored).or_else(|(_, error)| message(error))
 }
 
 fn create(object: &DesiredObject) -> Result<DynamicObject, String> {

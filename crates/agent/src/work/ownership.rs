@@ -7,7 +7,7 @@ use ocm_api::work::v1::{
     PropagationPolicy, ResourceIdentifier, UpdateStrategyType,
 };
 
-use super::options::ManifestOptions;
+use super::options;
 
 /// Whether an object has an owner reference to the record of its work.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,8 +32,9 @@ impl Ownership {
 
 /// Whether an object is deleted with its work. One that is only read never is, whatever the delete option says.
 pub(super) fn is_owned(spec: &ManifestWorkSpec, id: &ResourceIdentifier) -> bool {
-    let strategy = ManifestOptions::of(&spec.manifest_configs, id).strategy.type_;
-    strategy != UpdateStrategyType::ReadOnly && is_deleted_with_work(spec.delete_option.as_ref(), id)
+    let strategy = options::strategy(&spec.manifest_configs, id);
+    let is_read_only = strategy.is_some_and(|strategy| strategy.type_ == UpdateStrategyType::ReadOnly);
+    !is_read_only && is_deleted_with_work(spec.delete_option.as_ref(), id)
 }
 
 /// Under a policy of a later version objects stay; works with one are refused, see [`super::refusal`].

@@ -95,8 +95,8 @@ mod tests {
 
     fn of(server_side_apply: &serde_json::Value) -> Result<Strategy, StrategyError> {
         let strategy = json!({"type": "ServerSideApply", "serverSideApply": server_side_apply});
-        let strategy = serde_json::from_value(strategy).unwrap();
-        Strategy::of(&ManifestOptions { strategy, strategy_at: Some(1), ..ManifestOptions::default() })
+        let strategy: ocm_api::work::v1::UpdateStrategy = serde_json::from_value(strategy).unwrap();
+        Strategy::of(&ManifestOptions { strategy: strategy.into(), strategy_at: Some(1), ..ManifestOptions::default() })
     }
 
     #[test]

@@ -18,7 +18,7 @@ use ocm_runtime::{
 use crate::work::{
     conditions::{self as conditions_of_work, is_complete},
     evaluation, identifier,
-    options::ManifestOptions,
+    options::{ManifestConfigs, ManifestOptions},
     status::{self, Outcome},
 };
 
@@ -98,8 +98,9 @@ impl Polled {
         // Both were serialized here.
         let objects: Vec<ManifestResourceMeta> = serde_json::from_str(&self.objects).unwrap_or_default();
         let configs: Vec<ManifestConfigOption> = serde_json::from_str(&self.configs).unwrap_or_default();
+        let configs = ManifestConfigs::from(configs);
         let polled = |(place, meta)| {
-            let options = ManifestOptions::of(&configs, &identifier::of_manifest(&meta));
+            let options = configs.options(&identifier::of_manifest(&meta));
             let is_unread = self.unread.contains(&place);
             let options = if is_unread { options.without_rules() } else { options };
             PolledObject { meta, options, is_unread }

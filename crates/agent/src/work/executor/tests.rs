@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use kube::core::{ApiResource, GroupVersionKind};
 use ocm_runtime::{Class, Classified as _};
 use serde_json::{Value, json};
@@ -40,7 +42,7 @@ fn role() -> (ManifestResourceMeta, Target) {
 fn merged_role(settings: &Value) -> (ManifestResourceMeta, Target) {
     let (meta, mut target) = role();
     let strategy = json!({"type": "ServerSideApply", "serverSideApply": settings});
-    target.options.strategy = serde_json::from_value(strategy).unwrap();
+    target.options.strategy = Arc::new(serde_json::from_value(strategy).unwrap());
     target.options.strategy_at = Some(2);
     (meta, target)
 }

@@ -147,8 +147,10 @@ fn what_cannot_be_read_is_retried_as_soon_as_its_error_asks_for_although_it_was_
 #[test]
 fn values_that_exceed_what_a_status_can_hold_are_left_out_with_the_reason_and_the_others_stay() {
     let rules = json!([{"type": "JSONPaths", "jsonPaths": [{"name": "x", "path": ".text"}]}]);
-    let options =
-        ManifestOptions { feedback_rules: serde_json::from_value(rules).unwrap(), ..ManifestOptions::default() };
+    let options = ManifestOptions {
+        feedback_rules: serde_json::from_value::<Vec<_>>(rules).unwrap().into(),
+        ..ManifestOptions::default()
+    };
     let object: DynamicObject =
         serde_json::from_value(json!({"metadata": {}, "text": "x".repeat(feedback::MAX_TEXT / 2)})).unwrap();
     let outcome = |ordinal| {

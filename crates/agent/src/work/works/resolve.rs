@@ -8,7 +8,7 @@ use crate::work::{
     identifier,
     manifest::{self, DesiredObject, ManifestError, ParsedManifest},
     mapper::RestMapping,
-    options::ManifestOptions,
+    options::{ManifestConfigs, ManifestOptions},
     ownership,
     resources::{ApplyError, Resources},
 };
@@ -53,14 +53,20 @@ impl ResolvedManifest {
 /// Resolves the manifests of a work, in the order of its spec.
 pub(super) async fn resolve(resources: &Resources, spec: &ManifestWorkSpec) -> Vec<ResolvedManifest> {
     let mut resolved = Vec::with_capacity(spec.workload.manifests.len());
+    let configs = ManifestConfigs::from(spec.manifest_configs.clone());
     for manifest in manifest::parse(&spec.workload.manifests) {
-        resolved.push(resolve_one(resources, spec, manifest).await);
+        resolved.push(resolve_one(resources, spec, &configs, manifest).await);
     }
     refuse_duplicates(&mut resolved);
     resolved
 }
 
-async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: ParsedManifest) -> ResolvedManifest {
+async fn resolve_one(
+    resources: &Resources,
+    spec: &ManifestWorkSpec,
+    configs: &ManifestConfigs,
+    manifest: ParsedManifest,
+) -> ResolvedManifest {
     let (rank, unmapped) = (manifest.rank(), manifest.meta("", true));
     let failed = |error| ResolvedManifest { meta: unmapped, rank, target: Err(error) };
     let object = match &manifest.desired {
@@ -73,7 +79,7 @@ async fn resolve_one(resources: &Resources, spec: &ManifestWorkSpec, manifest: P
             let meta = manifest.meta(&mapping.resource.plural, mapping.namespaced);
             let id = identifier::of_manifest(&meta);
             let is_owned = ownership::is_owned(spec, &id);
-            let options = ManifestOptions::of(&spec.manifest_configs, &id);
+            let options = configs.options(&id);
             ResolvedManifest { meta, rank, target: Ok(Target { object, mapping, is_owned, options }) }
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn mapping(kind: &str, plural: &str) -> RestMapping {
 }
 
 pub(super) fn options(strategy: &Value) -> ManifestOptions {
-    let strategy = serde_json::from_value(strategy.clone()).unwrap();
+    let strategy = std::sync::Arc::new(serde_json::from_value(strategy.clone()).unwrap());
     ManifestOptions { strategy, ..ManifestOptions::default() }
 }
 
