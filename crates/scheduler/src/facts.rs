@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_core::ResourceExt as _;
 use ocm_api::cluster::{
     v1::{ManagedCluster, ManagedClusterStatus, Taint},
@@ -170,16 +170,10 @@ impl Allocatable {
     }
 }
 
-/// Only resources in both the capacity and the allocatable resources count.
+/// Only resources in both the capacity and the allocatable resources count. With other floats than OCM's, scores would differ by one.
 fn amount(status: &ManagedClusterStatus, resource: &str) -> Option<f64> {
-    parse(status.capacity.get(resource)?)?;
-    parse(status.allocatable.get(resource)?)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "amounts are compared, not counted")]
-fn parse(amount: &Quantity) -> Option<f64> {
-    let parsed: quantity::Quantity = amount.0.parse().ok()?;
-    Some(parsed.nanos() as f64 / 1e9)
+    quantity::approximate(&status.capacity.get(resource)?.0)?;
+    quantity::approximate(&status.allocatable.get(resource)?.0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Amounts such as `100m`, `2Gi` or `1e3`, exact to a billionth and up to 10^29.
 
+mod float;
 mod parse;
 mod print;
 
 use std::fmt;
 use std::ops::AddAssign;
 use std::str::FromStr;
+
+pub use self::float::approximate;
 
 /// Largest amount that can be written with a binary suffix; larger ones are cut to it, as Kubernetes does.
 const MAX_BINARY: i128 = i64::MAX as i128 * NANOS_PER_UNIT;

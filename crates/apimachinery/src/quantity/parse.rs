@@ -6,15 +6,14 @@ use super::{Format, MAX_BINARY, NANOS_PER_UNIT, Quantity};
 const FRACTION_DIGITS: usize = 18;
 
 /// Factor of a suffix: a power of two or of ten.
-enum Factor {
+pub(super) enum Factor {
     Two(u32),
     Ten(i64),
 }
 
 pub(super) fn parse(text: &str) -> Option<Quantity> {
     let (negative, rest) = sign(text);
-    let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    let (number, suffix) = rest.split_at(number_end);
+    let (number, suffix) = split(rest);
     let (factor, format) = suffix_factor(suffix)?;
     let nanos = scale(&mantissa(number)?, &factor);
     let (nanos, format) = match format {
@@ -26,7 +25,12 @@ pub(super) fn parse(text: &str) -> Option<Quantity> {
     Some(Quantity { nanos: if negative { -nanos } else { nanos }, format })
 }
 
-fn sign(text: &str) -> (bool, &str) {
+/// The number and the suffix of a text without sign.
+pub(super) fn split(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len()))
+}
+
+pub(super) fn sign(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -55,7 +59,7 @@ fn mantissa(number: &str) -> Option<Mantissa> {
     Some(Mantissa { value: value.saturating_add(round_up), digits: u32::try_from(kept.len()).ok()? })
 }
 
-fn suffix_factor(suffix: &str) -> Option<(Factor, Format)> {
+pub(super) fn suffix_factor(suffix: &str) -> Option<(Factor, Format)> {
     let decimal = |exponent| Some((Factor::Ten(exponent), Format::DecimalSi));
     let binary = |exponent| Some((Factor::Two(exponent), Format::BinarySi));
     match suffix {

@@ -32,7 +32,7 @@ fn one_of_many(index: usize) -> Value {
 }
 
 fn cluster() -> Json {
-    object([has("metadata", metadata()), has("spec", spec()), may_have("status", status())])
+    object([has("metadata", metadata()), has("spec", spec()), ("status", option::weighted(0.8, status()).boxed())])
 }
 
 fn metadata() -> Json {
@@ -68,8 +68,8 @@ fn status() -> Json {
     let conditions = one_of(["True", "False"].map(|status| json!([{"type": "Ready", "status": status, "reason": "Test", "message": "", "lastTransitionTime": at(-9)}])));
     object([
         may_have("clusterClaims", list(claim(), 3)),
-        may_have("capacity", resources()),
-        may_have("allocatable", resources()),
+        ("capacity", option::weighted(0.8, resources()).boxed()),
+        ("allocatable", option::weighted(0.8, resources()).boxed()),
         has("version", object([may_have("kubernetes", one_of(["v1.30.1", "v1.34.0", "1.31", ""]))])),
         may_have("conditions", conditions),
     ])
@@ -80,48 +80,28 @@ fn claim() -> Json {
     object([has("name", one_of(KEYS.map(|(key, _)| key))), has("value", one_of(values))])
 }
 
-/// Amounts in every form that the schema of the resource lets pass.
+/// Amounts that are likely to give scores close to a whole number, and every form that the schema of the resource lets pass.
 fn resources() -> Json {
-    let cpu = [
-        "4",
-        "1",
-        "3",
-        "0.1",
-        "3500m",
-        "4000m",
-        "100m",
-        "0",
-        "0.5",
-        ".7",
-        "+2",
-        "-1",
-        "1e1",
-        "2E0",
-        "7k",
-        "333333333n",
-        "12u",
-    ];
-    let memory = [
-        "1Gi",
-        "1073741824",
-        "1e9",
-        "1G",
-        "128974848",
-        "500M",
-        "0.3Gi",
-        "2Ti",
-        "1Ei",
-        "1000m",
-        "1E",
-        "16384Mi",
-        "65886368Ki",
-        "9223372036854775807",
-    ];
-    object([
-        may_have("cpu", mostly(one_of(cpu), just(2))),
-        may_have("memory", one_of(memory)),
-        may_have("pods", one_of(["110"])),
-    ])
+    let cpu = weighted([(3, amount(40, 50, "m")), (2, one_of(CPU)), (1, just(2))]);
+    let memory = weighted([(2, amount(40, 1_000_000, "Ki")), (2, one_of(MEMORY))]);
+    let likely = |resource| option::weighted(0.8, resource).boxed();
+    object([("cpu", likely(cpu)), ("memory", likely(memory)), may_have("pods", one_of(["110"]))])
+}
+
+#[rustfmt::skip]
+const CPU: [&str; 17] = [
+    "4", "1", "3", "0.1", "3500m", "4000m", "100m", "0", "0.5", ".7", "+2", "-1", "1e1", "2E0", "7k", "333333333n", "12u",
+];
+
+#[rustfmt::skip]
+const MEMORY: [&str; 14] = [
+    "1Gi", "1073741824", "1e9", "1G", "128974848", "500M", "0.3Gi", "2Ti", "1Ei", "1000m", "1E", "16384Mi", "65886368Ki",
+    "9223372036854775807",
+];
+
+/// A multiple of an amount.
+fn amount(most: u32, step: u32, suffix: &'static str) -> Json {
+    (0..most).prop_map(move |times| format!("{}{suffix}", times * step).into()).boxed()
 }
 
 /// Each of the sets, or not.
