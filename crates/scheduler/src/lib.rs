@@ -63,7 +63,9 @@ pub use self::{
     facts::{AddOnScores, Cluster, Clusters, Document, Name, Scores},
     group::{DesiredDecision, Group, Listed, count, slice},
     rules::{Intolerance, Mismatch, Problem, Rules, taint_as_text},
-    schedule::{Candidate, ClusterCounts, Input, Prioritizer, Schedule, Selection, fits, schedule},
+    schedule::{
+        Candidate, ClusterCounts, Input, Prioritizer, Schedule, Selection, Step, fits, schedule, schedule_in_steps,
+    },
     sets::{Set, SetError, SetSelector, Sets, sets_of},
     snapshot::{Objects, Snapshot},
 };

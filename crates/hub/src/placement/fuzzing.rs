@@ -50,5 +50,5 @@ pub fn decide(
     }
     index.placement(Change::Added(&placement));
     let snapshot = index.snapshot(&key).filter(|snapshot| !snapshot.inputs.rules.is_ignored)?;
-    Some(plan(&Observed { placement, snapshot }, now).status)
+    Some(plan(&Observed { placement, snapshot }, now, &mut |_| {}).status)
 }

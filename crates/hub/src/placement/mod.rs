@@ -94,7 +94,7 @@ impl PlacementController {
             decisions: informers.all(WatchFilter::all()),
             scores: informers.all(WatchFilter::all()),
             index: Index::new(json),
-            planning: PlanningLock::default(),
+            planning: PlanningLock::new(context.metrics().scheduling().clone()),
             pace: Pace::default(),
             clock,
             hub: hub.clone(),
@@ -178,6 +178,7 @@ impl Controller for PlacementController {
     async fn report(&self, planned: &InPlanning, plan: Option<Plan>, _: Timestamp) -> Result<Requeue> {
         let Some(plan) = plan else { return Ok(Requeue::OnChange) };
         self.write_status(&planned.placement, plan.status).await?;
+        planned.written();
         let requeue_after = plan.requeue_after.and_then(|after| Duration::try_from(after).ok());
         Ok(requeue_after.map_or(Requeue::OnChange, Requeue::After))
     }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use ocm_api::cluster::v1beta1::{Placement, PlacementStatus};
-use ocm_scheduler::{DesiredDecision, Name, Schedule, schedule};
+use ocm_scheduler::{self as scheduler, DesiredDecision, Name, Schedule, schedule_in_steps};
 
 use super::{
     frozen,
@@ -53,11 +53,11 @@ pub(crate) enum Step {
     Delete(String),
 }
 
-/// Plans a placement.
-pub(crate) fn plan(observed: &Observed, now: Timestamp) -> Plan {
+/// Plans a placement. Calls `ended` at the end of each step of the decision.
+pub(crate) fn plan(observed: &Observed, now: Timestamp, ended: &mut dyn FnMut(scheduler::Step<'_>)) -> Plan {
     let Observed { placement, snapshot } = observed;
     let name = placement.name_any();
-    let mut schedule = schedule(&snapshot.inputs, now);
+    let mut schedule = schedule_in_steps(&snapshot.inputs, now, ended);
     let mut selected = schedule.selection.chosen.len();
     if schedule.is_frozen {
         (schedule.decisions, schedule.groups) = frozen::decisions(&name, snapshot);

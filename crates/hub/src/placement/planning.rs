@@ -8,13 +8,13 @@
 //! A snapshot shares the maps of the index, and the index copies a map that it changes while a snapshot shares it. So a
 //! placement drops its snapshot before its plan is recorded and written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use ocm_api::cluster::v1beta1::Placement;
-use ocm_runtime::ObjectKey;
-use ocm_scheduler::Eligible;
-use tokio::sync::OwnedMutexGuard;
+use ocm_runtime::{ObjectKey, metrics::SchedulingMetrics};
+use ocm_scheduler::{Eligible, Step};
+use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use super::{
     index::{Index, Snapshot},
@@ -23,7 +23,10 @@ use super::{
 
 /// Admits one placement at a time to planning, in the order in which they ask.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PlanningLock(Arc<tokio::sync::Mutex<()>>);
+pub(super) struct PlanningLock {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    metrics: SchedulingMetrics,
+}
 
 /// Releases the lock when it is dropped.
 type PlanningGuard = OwnedMutexGuard<()>;
@@ -33,6 +36,10 @@ type PlanningGuard = OwnedMutexGuard<()>;
 pub(crate) struct InPlanning {
     pub(super) placement: Arc<Placement>,
     state: Mutex<Option<Planning>>,
+    metrics: SchedulingMetrics,
+    started: Instant,
+    /// When the plan was recorded, after which it is written.
+    recorded: OnceLock<Instant>,
 }
 
 #[derive(Debug)]
@@ -42,27 +49,33 @@ struct Planning {
 }
 
 impl PlanningLock {
+    pub(super) fn new(metrics: SchedulingMetrics) -> Self {
+        Self { lock: Arc::default(), metrics }
+    }
+
     /// Takes a snapshot of the index; waits until no other placement is being planned if the selection depends on others.
     async fn snapshot(&self, index: &Index, key: &ObjectKey) -> Option<(Snapshot, Option<PlanningGuard>)> {
         let snapshot = index.snapshot(key)?;
-        evaluate(&snapshot).await;
+        evaluate(&snapshot, &self.metrics).await;
         if !snapshot.inputs.rules.counts_others() {
             return Some((snapshot, None));
         }
         drop(snapshot);
-        let guard = self.0.clone().lock_owned().await;
+        let guard = self.lock.clone().lock_owned().await;
         Some((index.snapshot(key)?, Some(guard)))
     }
 }
 
 /// Evaluates the CEL selectors beforehand, as planning finds the results then. Other placements are planned in between, since
 /// it takes a while if the fleet is large or an expression is expensive.
-async fn evaluate(snapshot: &Snapshot) {
+async fn evaluate(snapshot: &Snapshot, metrics: &SchedulingMetrics) {
     let inputs = &snapshot.inputs;
     if inputs.rules.use_cel() {
         let eligible = Eligible::of(inputs);
         for candidate in eligible.candidates(inputs) {
+            let started = Instant::now();
             if inputs.rules.evaluate(candidate.facts) {
+                metrics.evaluated(started.elapsed());
                 tokio::task::yield_now().await;
             }
         }
@@ -77,15 +90,23 @@ impl InPlanning {
         key: &ObjectKey,
         find: impl FnOnce(&ObjectKey) -> Option<Arc<Placement>>,
     ) -> Option<Self> {
+        let started = Instant::now();
         let (snapshot, guard) = lock.snapshot(index, key).await?;
         let (placement, is_ignored) = (find(key)?, snapshot.inputs.rules.is_ignored);
         let observed = Observed { placement: placement.clone(), snapshot };
-        (!is_ignored).then(|| Self { placement, state: Mutex::new(Some(Planning { observed, guard })) })
+        let state = Mutex::new(Some(Planning { observed, guard }));
+        let (metrics, recorded) = (lock.metrics.clone(), OnceLock::new());
+        (!is_ignored).then(|| Self { placement, state, metrics, started, recorded })
     }
 
     /// Plans; `None` once a plan is recorded.
     pub(super) fn plan(&self, now: Timestamp) -> Option<Plan> {
-        self.lock().as_ref().map(|planning| plan::plan(&planning.observed, now))
+        let mut step_started = Instant::now();
+        let mut ended = |step: Step<'_>| {
+            self.measured(step, step_started);
+            step_started = Instant::now();
+        };
+        self.lock().as_ref().map(|planning| plan::plan(&planning.observed, now, &mut ended))
     }
 
     /// Drops the snapshot, records the plan in the index, and then lets the next placement be planned.
@@ -94,6 +115,23 @@ impl InPlanning {
         let guard = planning.and_then(|planning| planning.guard);
         index.record_plan(&ObjectKey::of(self.placement.as_ref()), plan.desired.clone(), plan.status.clone());
         drop(guard);
+        self.metrics.scheduled(self.started.elapsed());
+        _ = self.recorded.set(Instant::now());
+    }
+
+    /// Records that the plan is written.
+    pub(super) fn written(&self) {
+        if let Some(recorded) = self.recorded.get() {
+            self.metrics.bound(recorded.elapsed());
+        }
+    }
+
+    fn measured(&self, step: Step<'_>, started: Instant) {
+        let (plugin_type, name) = match step {
+            Step::Filter(name) => ("filter", name.to_owned()),
+            Step::Prioritizer(prioritizer) => ("prioritizer", prioritizer.name()),
+        };
+        self.metrics.plugin_ended(plugin_type, name, started.elapsed());
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Planning>> {
@@ -186,5 +224,24 @@ mod tests {
         planning.record(&world.index, &plan);
         world.cluster(cluster("c1", &[("env", "prod")]));
         assert_eq!(world.index.maps(), before);
+    }
+
+    #[test]
+    fn each_part_of_a_decision_is_measured_under_the_names_of_ocm() {
+        let (metrics, (world, _)) = (ocm_runtime::metrics::Metrics::default(), world());
+        let lock = PlanningLock::new(metrics.scheduling().clone());
+        let planning = poll(pin!(begin(&world, &lock, BALANCED))).unwrap();
+        let plan = planning.plan(at(0)).unwrap();
+        planning.record(&world.index, &plan);
+        planning.written();
+        let text = metrics.encode();
+        for series in [
+            r#"scheduling_scheduling_duration_seconds_count{name="placement_scheduling"} 1"#,
+            r#"scheduling_bind_duration_seconds_count{name="placement_scheduling"} 1"#,
+            r#"plugin_type="filter",plugin_name="Predicate"} 1"#,
+            r#"plugin_type="prioritizer",plugin_name="Balance"} 1"#,
+        ] {
+            assert!(text.contains(series), "{series} is missing in:\n{text}");
+        }
     }
 }

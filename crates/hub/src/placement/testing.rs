@@ -170,7 +170,7 @@ impl World {
     /// What is planned for a placement.
     pub(crate) fn plan(&self, name: &str, now: Timestamp) -> Plan {
         let snapshot = self.index.snapshot(&key(name)).unwrap();
-        plan(&Observed { placement: self.placements[name].clone(), snapshot }, now)
+        plan(&Observed { placement: self.placements[name].clone(), snapshot }, now, &mut |_| {})
     }
 
     /// Plans, carries out the plan, and returns it.

@@ -4,13 +4,17 @@
 //! `docs/reference/metrics.md` are made.
 
 mod reference;
+mod scheduling;
 mod state;
 
 use std::{fmt::Debug, sync::atomic::AtomicU64};
 
 use jiff::Timestamp;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::{
+        EncodeLabelSet,
+        text::{encode_eof, encode_registry},
+    },
     metrics::{
         counter::Counter,
         family::Family,
@@ -22,6 +26,7 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
+pub use self::scheduling::SchedulingMetrics;
 pub(crate) use self::state::WatchState;
 use self::{reference::About, state::Gauges};
 
@@ -29,6 +34,8 @@ use self::{reference::About, state::Gauges};
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    /// Those with names of OCM.
+    ocm: Registry,
     reconciles: Family<Outcome, Counter>,
     seconds: Family<OfController, Histogram, fn() -> Histogram>,
     watch_failures: Family<OfKind, Counter>,
@@ -38,6 +45,7 @@ pub struct Metrics {
     webhook_requests: Family<WebhookRequest, Counter>,
     admission_enforced: Family<OfKind, Gauge>,
     deletions_held: Family<OfKind, Gauge>,
+    scheduling: SchedulingMetrics,
     gauges: Gauges,
 }
 
@@ -93,6 +101,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix(reference::PREFIX);
         let seconds = Family::new_with_constructor(duration_buckets as fn() -> Histogram);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        let mut ocm = Registry::default();
         registry.register(reference::BUILD.short_name(), reference::BUILD.help, build);
         Self {
             reconciles: register(&mut registry, &reference::RECONCILES, Family::default()),
@@ -105,7 +114,9 @@ impl Default for Metrics {
             webhook_requests: register(&mut registry, &reference::WEBHOOK_REQUESTS, Family::default()),
             admission_enforced: register(&mut registry, &reference::ADMISSION_ENFORCED, Family::default()),
             deletions_held: register(&mut registry, &reference::DELETIONS_HELD, Family::default()),
+            scheduling: SchedulingMetrics::registered(&mut ocm),
             registry,
+            ocm,
         }
     }
 }
@@ -127,7 +138,9 @@ impl Metrics {
         self.gauges.refresh();
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.ocm);
+        let _ = encode_eof(&mut text);
         text
     }
 
@@ -176,6 +189,12 @@ impl Metrics {
     pub fn deletions_held(&self, kind: &'static str, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.deletions_held.get_or_create(&OfKind { kind: kind.into() }).set(count);
+    }
+
+    /// How long the decisions of placements take.
+    #[must_use]
+    pub fn scheduling(&self) -> &SchedulingMetrics {
+        &self.scheduling
     }
 
     pub(crate) fn wrote(&self, write: &Write) {

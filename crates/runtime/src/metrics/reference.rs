@@ -156,6 +156,41 @@ pub(super) const DELETIONS_HELD: About = About {
            next step.",
 };
 
+const NAME: Label = Label { name: "name", note: "`placement_scheduling`" };
+
+pub(super) const SCHEDULING_SECONDS: About = About {
+    name: "scheduling_scheduling_duration_seconds",
+    kind: Kind::Histogram,
+    labels: &[NAME],
+    help: "Time to decide on a placement",
+    note: "The name, labels and buckets of this and the next three are OCM's. It includes the wait for other placements.",
+};
+pub(super) const BIND_SECONDS: About = About {
+    name: "scheduling_bind_duration_seconds",
+    kind: Kind::Histogram,
+    labels: &[NAME],
+    help: "Time to write the decisions and the status of a placement",
+    note: "Most of it is waiting for the API server.",
+};
+pub(super) const PLUGIN_SECONDS: About = About {
+    name: "scheduling_plugin_duration_seconds",
+    kind: Kind::Histogram,
+    labels: &[
+        NAME,
+        Label { name: "plugin_type", note: "`filter` or `prioritizer`" },
+        Label { name: "plugin_name", note: "its name, such as `Predicate` or `Balance`" },
+    ],
+    help: "Time of one filter or prioritizer for all clusters of a placement",
+    note: "CEL selectors are evaluated beforehand, and not part of the filter `Predicate`.",
+};
+pub(super) const CEL_SECONDS: About = About {
+    name: "scheduling_cel_runtime_duration_seconds",
+    kind: Kind::Histogram,
+    labels: &[NAME],
+    help: "Time to evaluate the CEL selectors of a placement for one cluster",
+    note: "Only evaluations are counted, not results that are known from before.",
+};
+
 /// All of them, in the order in which the page has them.
 pub(super) const ALL: &[&About] = &[
     &RECONCILES,
@@ -171,6 +206,10 @@ pub(super) const ALL: &[&About] = &[
     &ADMISSION_ENFORCED,
     &CONDITION_FALSE,
     &DELETIONS_HELD,
+    &SCHEDULING_SECONDS,
+    &BIND_SECONDS,
+    &PLUGIN_SECONDS,
+    &CEL_SECONDS,
     &BUILD,
 ];
 

@@ -92,9 +92,24 @@ pub struct Selection<'a> {
     pub until: Option<Timestamp>,
 }
 
+/// A part of a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'a> {
+    /// A filter of this name was applied to all candidates.
+    Filter(&'static str),
+    /// A prioritizer has scored all clusters that fit.
+    Prioritizer(&'a Prioritizer),
+}
+
 /// Selects clusters for a placement, and distributes them over decisions. No cluster is selected if the spec is invalid.
 #[must_use]
 pub fn schedule(snapshot: &Snapshot, now: Timestamp) -> Schedule<'_> {
+    schedule_in_steps(snapshot, now, &mut |_| {})
+}
+
+/// Like [`schedule`]. Calls `ended` at the end of each step, so that a caller that has a clock can measure the steps.
+#[must_use]
+pub fn schedule_in_steps<'a>(snapshot: &'a Snapshot, now: Timestamp, ended: &mut dyn FnMut(Step<'_>)) -> Schedule<'a> {
     let rules = &snapshot.rules;
     let eligible = Eligible::of(snapshot);
     let candidates = eligible.candidates(snapshot);
@@ -111,7 +126,7 @@ pub fn schedule(snapshot: &Snapshot, now: Timestamp) -> Schedule<'_> {
             groups: vec![],
         };
     }
-    let (selection, problem) = match choose(rules, &candidates, &ScheduleContext::of(snapshot, now)) {
+    let (selection, problem) = match choose(rules, &candidates, &ScheduleContext::of(snapshot, now), ended) {
         Ok(selection) => (selection, rules.grouping.problem.clone()),
         Err(problem) => (Selection::default(), Some(problem)),
     };
@@ -128,8 +143,9 @@ fn choose<'a>(
     rules: &Rules,
     candidates: &[Candidate<'a>],
     context: &ScheduleContext<'_>,
+    ended: &mut dyn FnMut(Step<'_>),
 ) -> Result<Selection<'a>, Problem> {
-    let fitting = filter(rules, candidates, context)?;
+    let fitting = filter(rules, candidates, context, ended)?;
     let weights = rules.weights.as_ref().map_err(Clone::clone)?;
     let wanted = rules.number_of_clusters.clone()?;
     let mut scores = vec![0; fitting.len()];
@@ -139,6 +155,7 @@ fn choose<'a>(
         expired.extend(prioritizer.expired(&fitting, &inputs));
         until = earlier(until, prioritizer.expires(&fitting, context.now));
         scores.iter_mut().zip(inputs).for_each(|(sum, input)| *sum += i64::from(*weight) * input.score());
+        ended(Step::Prioritizer(prioritizer));
     }
     let scored: Vec<_> = fitting.iter().zip(scores).map(|(one, score)| (one.name.clone(), score)).collect();
     let mut chosen = ranked(fitting, &scored);
@@ -179,8 +196,13 @@ fn filter<'a>(
     rules: &Rules,
     candidates: &[Candidate<'a>],
     context: &ScheduleContext<'_>,
+    ended: &mut dyn FnMut(Step<'_>),
 ) -> Result<Vec<Candidate<'a>>, Problem> {
-    FILTERS.iter().try_fold(candidates.to_vec(), |left, (_, filter)| pass(*filter, rules, left, context))
+    FILTERS.iter().try_fold(candidates.to_vec(), |left, (name, filter)| {
+        let passed = pass(*filter, rules, left, context);
+        ended(Step::Filter(name));
+        passed
+    })
 }
 
 /// Without clusters to filter, an invalid filter is not reported, as in OCM.

@@ -32,7 +32,7 @@ pub(super) fn decide(snapshot: &Snapshot) -> Answer {
         return Answer::Ignored;
     }
     let observed = Observed { placement, snapshot: seen };
-    let plan = plan(&observed, snapshot.now);
+    let plan = plan(&observed, snapshot.now, &mut |_| {});
     let decisions = written::decisions(snapshot, &key, &plan.steps);
     let explanation = explained(snapshot, &observed.placement);
     if explanation.eligible.problem.is_some() {
