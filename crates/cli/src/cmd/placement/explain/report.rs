@@ -19,6 +19,11 @@ const EXAMPLES: usize = 3;
 /// What removed a cluster if nothing is decided.
 pub(super) const UNDECIDED: &str = "Problem";
 
+/// The note if the decisions in the hub differ.
+const DIFFERS: &str = "The hub decides again when something changes that the placement depends on, but not because other \
+                       placements select other clusters. If it should have done so, check whether its placement controller \
+                       runs: clusteradm check hub.";
+
 /// Which clusters to show.
 #[derive(Debug)]
 pub(super) enum Shown {
@@ -181,7 +186,8 @@ impl Report {
             gained: without(&self.selected, before),
             lost: without(before, &self.selected),
         };
-        Self { what_if: Some(comparison), stored: None, ..self }
+        let notes = self.notes.into_iter().filter(|note| note != DIFFERS).collect();
+        Self { what_if: Some(comparison), stored: None, notes, ..self }
     }
 }
 
@@ -337,19 +343,16 @@ fn notes(world: &World, explanation: &Explanation, differs: bool) -> Vec<String>
     let notes = [
         ignored(world),
         explanation.is_frozen.then(|| "The decisions stay as they are until this is corrected.".to_owned()),
-        (!expired.is_empty()).then(|| format!("Scores of these AddOnPlacementScores have expired: {}.", expired.join(", "))),
-        explanation.until.map(|end| {
-            format!("The placement is decided again at {end}, when a toleration ends or a score expires.")
-        }),
+        (!expired.is_empty())
+            .then(|| format!("Scores of these AddOnPlacementScores have expired: {}.", expired.join(", "))),
+        explanation
+            .until
+            .map(|end| format!("The placement is decided again at {end}, when a toleration ends or a score expires.")),
         balances.then(|| {
-            "Balance counts the decisions of all other placements: when these change, others can be selected.".to_owned()
-        }),
-        differs.then(|| {
-            "The hub decides again when something changes that the placement depends on, but not because other placements \
-             select other clusters. If it should have done so, check whether its placement controller runs: clusteradm \
-             check hub."
+            "Balance counts the decisions of all other placements: when these change, others can be selected."
                 .to_owned()
         }),
+        differs.then(|| DIFFERS.to_owned()),
     ];
     notes.into_iter().flatten().collect()
 }

@@ -101,7 +101,7 @@ What if north:label:env=test special:taint:gpu-
 
 Placement apps/web selects 2 of 5 clusters";
     assert!(text.starts_with(expected), "{text}");
-    assert!(!text.contains("differ"), "{text}");
+    assert!(!text.contains("differ") && !text.contains("check hub"), "{text}");
 }
 
 #[test]

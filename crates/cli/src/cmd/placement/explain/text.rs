@@ -109,7 +109,8 @@ fn reason(cluster: &Cluster, width: usize) -> String {
 
 /// What would select a cluster; `None` if it is selected, or nothing is decided.
 fn change(cluster: &Cluster) -> Option<String> {
-    let points = cluster.points_needed.map(|points| format!(", or let it have {points} points more"));
+    let plural = if cluster.points_needed == Some(1) { "" } else { "s" };
+    let points = cluster.points_needed.map(|points| format!(", or let it have {points} point{plural} more"));
     match &cluster.change {
         _ if cluster.selected || cluster.removed_by == Some(UNDECIDED) => None,
         Some(changes) => Some(changes.join("; ") + &points.unwrap_or_default()),
