@@ -109,12 +109,27 @@ impl Decided {
         self
     }
 
+    /// The same with one decision for each group that has several: which of them lists a cluster differs. OCM splits a group by
+    /// name, and we keep a cluster in its decision.
+    fn with_whole_groups(&self) -> Self {
+        let mut decisions: Vec<Decision> = Vec::new();
+        for decision in &self.decisions {
+            match decisions.iter_mut().find(|whole| whole.index == decision.index) {
+                Some(whole) => whole.clusters.extend(decision.clusters.iter().cloned()),
+                None => decisions.push(decision.clone()),
+            }
+        }
+        let is_split = |whole: &&mut Decision| !self.decisions.contains(whole);
+        decisions.iter_mut().filter(is_split).for_each(|whole| whole.clusters.sort());
+        Self { decisions, ..self.clone() }
+    }
+
     fn differences(&self, ours: &Self) -> Vec<String> {
         let fields = |decided: &Self| match serde_json::to_value(decided) {
             Ok(Value::Object(fields)) => fields,
             other => panic!("a struct is an object: {other:?}"),
         };
-        let (ocm, ours) = (fields(self), fields(ours));
+        let (ocm, ours) = (fields(&self.with_whole_groups()), fields(&ours.with_whole_groups()));
         let differing = ocm.iter().filter(|(field, value)| ours.get(*field) != Some(value));
         differing.map(|(field, value)| format!("{field}\n   OCM: {value}\n  ours: {}", ours[field])).collect()
     }
