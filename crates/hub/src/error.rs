@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The API server does not let the hub use the executor of a replica set.
     #[error(
-        "failed to write a work of {set}, whose template has an executor; the right to do so is granted, together with a check of the authors of sets, by: kubectl apply --server-side -f deploy/replica-set-executors.yaml"
+        "failed to write a work of {set}, whose template has an executor; docs/executors.md describes how to grant the right, and which sets to check before: kubectl apply --server-side -f deploy/replica-set-executors.yaml"
     )]
     MayNotExecute {
         /// The set.
