@@ -163,7 +163,9 @@ pub(super) const SCHEDULING_SECONDS: About = About {
     kind: Kind::Histogram,
     labels: &[NAME],
     help: "Time to decide on a placement",
-    note: "The name, labels and buckets of this and the next three are OCM's. It includes the wait for other placements.",
+    note: "Of the hub that leads placement-lock. It includes evaluating CEL selectors, and waiting until other \
+           placements are planned. Name, labels and buckets (a microsecond to a thousand seconds) of this and the next \
+           three metrics are OCM's.",
 };
 pub(super) const BIND_SECONDS: About = About {
     name: "scheduling_bind_duration_seconds",
@@ -178,7 +180,7 @@ pub(super) const PLUGIN_SECONDS: About = About {
     labels: &[
         NAME,
         Label { name: "plugin_type", note: "`filter` or `prioritizer`" },
-        Label { name: "plugin_name", note: "its name, such as `Predicate` or `Balance`" },
+        Label { name: "plugin_name", note: "its name, such as `Predicate` or `Balance`, or `AddOn/usage/cpu`" },
     ],
     help: "Time of one filter or prioritizer for all clusters of a placement",
     note: "CEL selectors are evaluated beforehand, and not part of the filter `Predicate`.",
