@@ -8,7 +8,7 @@ CARGO_FUZZ_VERSION := 0.13.2
 FUZZ := $(CACHE)/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 SECONDS_EACH ?= 60
 # Modules of crates/server/tests/it whose tests start the program as a process.
-PROCESS_TESTS := addon_token:: admission:: commands:: killed:: leader:: lifetime:: logins:: preflight:: serving:: webhook::
+PROCESS_TESTS := addon_token:: admission:: commands:: killed:: leader:: lifetime:: logins:: placement_debug:: preflight:: serving:: webhook::
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 DENY := $(CACHE)/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 

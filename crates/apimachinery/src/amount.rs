@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 /// A number of things, or a percentage of all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// So many.
+    /// A number of things.
     Number(i32),
-    /// So many percent.
+    /// A percentage of all things.
     Percent(f64),
 }
 
@@ -18,15 +18,15 @@ impl Default for Amount {
 }
 
 impl Amount {
-    /// None, where none is the default.
+    /// Zero.
     pub const NONE: Self = Self::Number(0);
     /// All of them.
     pub const ALL: Self = Self::Percent(100.0);
 
-    /// Reads a field; nothing is 0.
+    /// Reads a field; an absent field is 0.
     ///
     /// # Errors
-    /// The text, when it is not a percentage.
+    /// Returns the text if it is not a percentage.
     pub fn read(value: Option<&IntOrString>) -> Result<Self, String> {
         match value {
             None => Ok(Self::NONE),

@@ -57,7 +57,7 @@ impl Budget {
         done
     }
 
-    /// Pays for reading the text of an expression, whose own limit that does not affect.
+    /// Charges for reading the text of an expression, whose own limit that does not affect.
     ///
     /// # Errors
     /// [`Exceeded`] if less is left.
@@ -85,14 +85,14 @@ impl Budget {
         Units { left: allowed, allowed, total }
     }
 
-    /// Pays for an expression.
+    /// Charges for an expression.
     pub fn spend(&mut self, units: &Units) {
         self.left = self.left.saturating_sub(units.allowed - units.left);
     }
 }
 
 impl Units {
-    /// Pays for some steps.
+    /// Charges for some steps.
     ///
     /// # Errors
     /// [`Exceeded`] if less is left.
@@ -103,7 +103,7 @@ impl Units {
         left.map(|_| ()).ok_or(Exceeded { allowed: self.allowed, total: self.total })
     }
 
-    /// Pays for reading or writing a text.
+    /// Charges for reading or writing a text.
     ///
     /// # Errors
     /// [`Exceeded`] if less is left.

@@ -35,7 +35,7 @@ impl Meter {
         &self.units
     }
 
-    /// Pays for some steps.
+    /// Charges for some steps.
     ///
     /// # Errors
     /// [`Problem::TooExpensive`] if less is left.
@@ -43,7 +43,7 @@ impl Meter {
         Ok(self.units.charge(units)?)
     }
 
-    /// Pays for reading or writing a text.
+    /// Charges for reading or writing a text.
     ///
     /// # Errors
     /// [`Problem::TooExpensive`] if less is left.
@@ -51,8 +51,8 @@ impl Meter {
         Ok(self.units.charge_bytes(bytes)?)
     }
 
-    /// Pays for reading a value with all that is in it. A value may contain the same one many times, so this stops when
-    /// nothing is left.
+    /// Charges for reading a value with all that is in it. A value may contain the same one many times, so this stops
+    /// when nothing is left.
     ///
     /// # Errors
     /// [`Problem::TooExpensive`] if less is left.
@@ -73,7 +73,7 @@ impl Meter {
         }
     }
 
-    /// Pays for finding or comparing the key of a map.
+    /// Charges for finding or comparing the key of a map.
     ///
     /// # Errors
     /// [`Problem::TooExpensive`] if less is left.

@@ -17,7 +17,8 @@ use serde_json::{Value as Json, json};
 /// cel-go 0.26.0, with the libraries of k8s.io/apiserver 0.35.0.
 const CEL_GO: &str = include_str!("data/cel-go.jsonl");
 
-/// What differs on purpose, and parts of the expressions concerned. `docs/differences.md` says so, too.
+/// What differs on purpose, and parts of the expressions concerned. `docs/differences.md` names those that users are
+/// likely to meet.
 const DIFFERENT: &[(&str, &[&str])] = &[
     ("timestamps end on 9999-12-30", &["timestamp('9999-12-31T23:59:59", "timestamp(253402300799)"]),
     (

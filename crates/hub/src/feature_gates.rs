@@ -24,7 +24,7 @@ const BUILT: [&str; 9] = [
 const SETS: [GateSet; 4] =
     [GateSet::HubRegistration, GateSet::HubWork, GateSet::HubAddonManager, GateSet::HubPlacement];
 
-/// Every gate of the hub's registration and work controllers, in the form [`ocm_runtime::feature_gates`] reads.
+/// Every gate of the OCM commands in `SETS`, in the form [`ocm_runtime::feature_gates`] reads.
 ///
 /// A gate whose feature is not built yet stays off, and those who switch it on find it in
 /// [`not_built`](ocm_runtime::feature_gates::FeatureGates::not_built).

@@ -46,7 +46,7 @@ impl fmt::Display for Change {
             Self::AddClusterSet(set) => write!(f, "add {set} to spec.clusterSets"),
             Self::Label(key, Some(value)) => write!(f, "label the cluster {key}={value}"),
             Self::Label(key, None) => write!(f, "remove label {key} from the cluster"),
-            Self::Claim(key, Some(value)) => write!(f, "let the cluster claim {key}={value}"),
+            Self::Claim(key, Some(value)) => write!(f, "set claim {key}={value} on the cluster"),
             Self::Claim(key, None) => write!(f, "remove claim {key} from the cluster"),
             Self::Tolerate(taint) if [UNREACHABLE, UNAVAILABLE].contains(&taint.key.as_str()) => {
                 let taint = taint_as_text(taint);
@@ -61,7 +61,8 @@ impl fmt::Display for Change {
 }
 
 /// The fewest changes, of those that are known, after which the placement selects the cluster: none if it does so now. `None`
-/// if no such change is known, as for a cluster that is being deleted, an invalid placement, and CEL expressions.
+/// if no such change is known, as for a cluster that is being deleted, an invalid placement, and CEL expressions. Of
+/// the combinations that make the cluster match the predicates, only the 8 smallest are tried.
 #[must_use]
 pub fn smallest_change(snapshot: &Snapshot, cluster: &str, now: Timestamp) -> Option<Vec<Change>> {
     let facts = snapshot.clusters.get(cluster).filter(|facts| !facts.is_deleting)?;
@@ -164,8 +165,8 @@ fn rank(snapshot: &Snapshot, scores: &[(Name, i64)], cluster: &str) -> Option<us
 }
 
 impl Snapshot {
-    /// The snapshot as it would be after some changes, of which those of a cluster are of this one. The numbers of members of
-    /// sets stay.
+    /// The snapshot after these changes; changes of labels and claims apply to `cluster`. Member counts of sets are not
+    /// updated.
     #[must_use]
     pub fn with(&self, cluster: &str, changes: &[Change]) -> Self {
         let mut snapshot = self.clone();

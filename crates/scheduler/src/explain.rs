@@ -64,7 +64,7 @@ pub struct WeightedPrioritizer {
     pub weight: i32,
 }
 
-/// What became of one cluster.
+/// One cluster and what was decided on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterExplanation {
     /// Its name.

@@ -36,7 +36,7 @@ pub struct Cluster {
     pub sets: Vec<Name>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// What add-ons say of it.
+    /// The scores in its AddOnPlacementScores.
     pub scores: Scores,
     /// The whole object, for CEL selectors; `None` if no placement has any.
     pub document: Option<Arc<Document>>,

@@ -39,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What [`Rules`] a spec contains is read once, and an error in a part of it counts only when that part is used. A filter has
+//! A spec is read once into [`Rules`]; an error in a part of it counts only when that part is used. A filter has
 //! two forms: `admits`, which allocates nothing and is called for each cluster and placement, and `why_not`, which explains.
 
 #![warn(missing_docs)]

@@ -6,7 +6,7 @@ use ocm_api::work::v1::{
     ConditionRule, FeedbackRule, FeedbackScrapeType, ManifestConfigOption, ResourceIdentifier, UpdateStrategy,
 };
 
-/// The settings for one object. Those of thousands of objects that one entry selects share its rules.
+/// The settings for one object. Objects selected by the same entry share its rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ManifestOptions {
     /// How the object is written.

@@ -36,7 +36,7 @@ use crate::{
 };
 
 const WORK: &str = "work";
-/// In each of so many lives, another share of the writes fails.
+/// In each of so many runs, another share of the writes fails.
 const ROUNDS: usize = 4;
 
 /// A work with every strategy, and with every way in which Update writes: the ConfigMap is merged, of the Role a section is
@@ -154,16 +154,16 @@ fn review(injection: Injection) -> Fault {
 }
 
 /// What there was after the creation, the edit and the deletion of the work, and what was written for it.
-struct Life {
+struct Run {
     stages: Vec<Value>,
     count: usize,
     writes: BTreeSet<String>,
 }
 
 /// That without faults.
-async fn undisturbed() -> Result<&'static Life> {
-    static LIFE: OnceCell<Life> = OnceCell::const_new();
-    LIFE.get_or_try_init(|| async {
+async fn undisturbed() -> Result<&'static Run> {
+    static RUN: OnceCell<Run> = OnceCell::const_new();
+    RUN.get_or_try_init(|| async {
         let none = Share::new(ROUNDS);
         let (world, writes) = start(|world| vec![none.fault(Injection::Hang, world)]).await?;
         let mut stages = Vec::new();
@@ -175,8 +175,8 @@ async fn undisturbed() -> Result<&'static Life> {
         world.is_gone(WORK).await?;
         stages.push(what_is(&world).await?);
         world.stop().await;
-        let of_life = lock(&none.seen).keys().cloned().collect();
-        Ok(Life { stages, count: writes.count(), writes: of_life })
+        let of_run = lock(&none.seen).keys().cloned().collect();
+        Ok(Run { stages, count: writes.count(), writes: of_run })
     })
     .await
 }
@@ -219,7 +219,7 @@ async fn reach(world: &WorkWorld, value: &str) -> Result<Value> {
     what_is(world).await
 }
 
-/// The work, its record, its objects and its events, without what differs between two lives.
+/// The work, its record, its objects and its events, without what differs between two runs.
 async fn what_is(world: &WorkWorld) -> Result<Value> {
     let (cluster, all) = (world.cluster.as_str(), ListParams::default());
     let managed = || world.managed.clone();
@@ -288,7 +288,7 @@ async fn becomes(world: &WorkWorld, expected: &Value) -> Result<()> {
     .await
 }
 
-/// A life in which a share of the writes fails. Returns which ones.
+/// A run in which a share of the writes fails. Returns which ones.
 async fn survives_a_round(injection: &Injection, round: usize) -> Result<Vec<String>> {
     let (expected, share) = (undisturbed().await?, Share::new(round));
     let faults = |world: &WorkWorld| vec![share.fault(injection.clone(), world), review(injection.clone())];

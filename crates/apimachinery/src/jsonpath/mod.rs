@@ -43,7 +43,7 @@ use crate::budget::{Budget, Exceeded, Units};
 pub const MAX_LENGTH: usize = 16 * 1024;
 /// How deeply filters and ranges may be nested.
 const MAX_DEPTH: usize = 8;
-/// What a path should be allowed to cost: `..a` costs less in the largest object of an API server.
+/// A limit for one path, in units of [`Budget`]. Enough for `..a` in the largest object that an API server stores.
 pub const PER_PATH: u64 = 2_000_000;
 
 /// A parsed path.

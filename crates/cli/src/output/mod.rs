@@ -8,6 +8,8 @@ pub(crate) mod yaml;
 
 use clap::ValueEnum;
 
+use crate::failure::Failure;
+
 /// The forms of a `get` command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -17,4 +19,9 @@ pub(crate) enum Format {
     Table,
     /// The objects themselves
     Yaml,
+}
+
+/// What cannot be written as JSON or YAML.
+pub(crate) fn unwritable(error: &dyn std::error::Error) -> Failure {
+    Failure::new(format!("failed to write the output: {error}"))
 }

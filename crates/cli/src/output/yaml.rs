@@ -3,6 +3,7 @@
 use kube::api::DynamicObject;
 use ocm_apimachinery::yaml;
 
+use super::unwritable;
 use crate::failure::Failure;
 
 /// Writes each object as a document of its own.
@@ -14,10 +15,6 @@ pub(crate) fn render(objects: Vec<DynamicObject>) -> Result<String, Failure> {
 fn document(mut object: DynamicObject) -> Result<String, Failure> {
     object.metadata.managed_fields = None;
     yaml::to_string(&object).map_err(|error| unwritable(&error))
-}
-
-fn unwritable(error: &dyn std::error::Error) -> Failure {
-    Failure::new(format!("failed to write the output as YAML: {error}"))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use ocm_api::{
 };
 use ocm_testing::{ControlPlane, Seen, client_for, eventually, unique};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::hub::{HUB_YAML, bootstrap_client, hub, hub_crds, register};
 
@@ -315,7 +316,9 @@ async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force()
     })
     .await?;
     let bindings = list("validatingadmissionpolicybindings").await?;
-    let ours: Vec<_> = policies.iter().filter(|policy| policy.data["spec"]["matchConstraints"].is_object()).collect();
+    // Other tests install the policy for replica sets on the same hub.
+    let is_ours = |policy: &&DynamicObject| policy.metadata.name.as_deref().is_some_and(|name| HUB_YAML.contains(name));
+    let ours: Vec<_> = policies.iter().filter(is_ours).collect();
     assert_eq!(ours.len(), 3);
     for policy in ours {
         assert_eq!(policy.data["status"]["typeChecking"], json!({}), "{policy:?}");
@@ -329,69 +332,111 @@ async fn kubernetes_finds_nothing_wrong_with_the_policies_and_each_is_in_force()
 
 const REPLICA_SET_EXECUTORS: &str = include_str!("../../../../deploy/replica-set-executors.yaml");
 
-/// The hub, which may use every executor, creates the works.
-#[tokio::test]
-async fn the_author_of_a_replica_set_may_use_its_executor_in_all_namespaces() -> Result<()> {
-    let (hub, name) = (hub().await?, unique("set"));
-    hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], REPLICA_SET_EXECUTORS).await?;
+/// Two users who edit replica sets in namespace `default`. The hub, which may use every executor, creates the works.
+struct Users {
+    /// The name of the one who may use executor `team/deployer` in this namespace only.
+    editor: String,
+    editors: Api<ManifestWorkReplicaSet>,
+    /// With the right to executor `team/deployer` in all namespaces.
+    authors: Api<ManifestWorkReplicaSet>,
+}
+
+/// New users, on a hub that checks the authors of replica sets.
+async fn users() -> Result<Users> {
+    static READY: OnceCell<()> = OnceCell::const_new();
+    let hub = hub().await?;
+    let apply = || async {
+        let applied = hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], REPLICA_SET_EXECUTORS).await;
+        applied.map(|_| ())
+    };
+    READY.get_or_try_init(apply).await?;
     let (works, sets) = ("work.open-cluster-management.io", "manifestworkreplicasets");
-    let spec = |executor: Option<&str>, placement: &str| {
-        let manifest =
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "b" } });
-        let account = |name| json!({ "namespace": "team", "name": name });
-        let executor =
-            executor.map(|name| json!({ "subject": { "type": "ServiceAccount", "serviceAccount": account(name) } }));
-        let template = json!({ "workload": { "manifests": [manifest] }, "executor": executor });
-        json!({ "manifestWorkTemplate": template, "placementRefs": [{ "name": placement }] })
-    };
-    let set = |name: &str, spec: Value| -> Result<ManifestWorkReplicaSet> {
-        Ok(serde_json::from_value(json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec }))?)
-    };
     let edit = rule(&["create", "patch", "get", "delete"], works, sets, None);
     let status = rule(&["patch"], works, "manifestworkreplicasets/status", None);
     let execute = rule(&["execute-as"], works, "manifestworks", Some("system:serviceaccount:team:deployer"));
     let (editor, editors) = user_who_may(hub, &[edit.clone(), status]).await?;
     // The right in one namespace is not enough, also not in that of the set.
-    let (role, user) =
-        (format!("--clusterrole={}", user_who_may(hub, std::slice::from_ref(&execute)).await?.0), &editor);
-    hub.kubectl(&["create", "rolebinding", &unique("here"), &role, &format!("--user={user}"), "-n", "default"]).await?;
+    let (role, _) = user_who_may(hub, std::slice::from_ref(&execute)).await?;
+    let (role, user) = (format!("--clusterrole={role}"), format!("--user={editor}"));
+    hub.kubectl(&["create", "rolebinding", &unique("here"), &role, &user, "-n", "default"]).await?;
     let (_, authors) = user_who_may(hub, &[edit, execute]).await?;
     let of = |client: Client| Api::<ManifestWorkReplicaSet>::namespaced(client, "default");
-    let (editors, authors) = (of(editors), of(authors));
+    Ok(Users { editor, editors: of(editors), authors: of(authors) })
+}
+
+fn set_spec(executor: Option<&str>, placement: &str) -> Value {
+    let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "b" } });
+    let account = |name| json!({ "namespace": "team", "name": name });
+    let executor =
+        executor.map(|name| json!({ "subject": { "type": "ServiceAccount", "serviceAccount": account(name) } }));
+    let template = json!({ "workload": { "manifests": [manifest] }, "executor": executor });
+    json!({ "manifestWorkTemplate": template, "placementRefs": [{ "name": placement }] })
+}
+
+fn replica_set(name: &str, executor: Option<&str>) -> Result<ManifestWorkReplicaSet> {
+    let metadata = json!({ "name": name, "namespace": "default" });
+    Ok(serde_json::from_value(json!({ "metadata": metadata, "spec": set_spec(executor, "p") }))?)
+}
+
+/// The name of a set with executor `team/deployer` that its author has created.
+async fn created(users: &Users) -> Result<String> {
+    let name = unique("set");
+    let set = replica_set(&name, Some("deployer"))?;
+    eventually("the set is created", || async { users.authors.create(&<_>::default(), &set).await.map(Some) }).await?;
+    Ok(name)
+}
+
+#[tokio::test]
+async fn the_author_of_a_replica_set_may_use_its_executor_in_all_namespaces() -> Result<()> {
+    let users = users().await?;
+    let Users { editor, editors, .. } = &users;
     let dry = PostParams { dry_run: true, ..<_>::default() };
-
-    let wanted = set(&name, spec(Some("deployer"), "p"))?;
+    let wanted = replica_set(&unique("set"), Some("deployer"))?;
     let message = is_refused("the set is refused", || editors.create(&dry, &wanted)).await?;
-    assert_says(&message, &["403", &editor, "team/deployer", "in all namespaces", "execute-as", "ClusterRoleBinding"]);
-    eventually("the set is created", || async { authors.create(&<_>::default(), &wanted).await.map(Some) }).await?;
-    let plain = set(&unique("plain"), spec(None, "p"))?;
+    assert_says(&message, &["403", editor, "team/deployer", "in all namespaces", "execute-as", "ClusterRoleBinding"]);
+    created(&users).await?;
+    let plain = replica_set(&unique("plain"), None)?;
     eventually("a set without one is created", || async { editors.create(&dry, &plain).await.map(Some) }).await?;
+    Ok(())
+}
 
+#[tokio::test]
+async fn what_a_replica_set_applies_and_where_is_edited_by_those_who_may_use_its_executor() -> Result<()> {
+    let users = users().await?;
+    let (name, Users { editors, authors, .. }) = (created(&users).await?, &users);
     let dry = PatchParams { dry_run: true, ..<_>::default() };
-    for change in [spec(Some("deployer"), "all"), spec(Some("admin"), "p"), {
-        let mut other = spec(Some("deployer"), "p");
-        other["manifestWorkTemplate"]["workload"]["manifests"][0]["kind"] = json!("Secret");
-        other
-    }] {
+    let mut secret = set_spec(Some("deployer"), "p");
+    secret["manifestWorkTemplate"]["workload"]["manifests"][0]["kind"] = json!("Secret");
+    for change in [set_spec(Some("deployer"), "all"), set_spec(Some("admin"), "p"), secret] {
         let patch = Patch::Merge(json!({ "spec": change }));
         is_refused("the edit is refused", || editors.patch(&name, &dry, &patch)).await?;
     }
-    let patch = Patch::Merge(json!({ "spec": spec(Some("admin"), "p") }));
+    let patch = Patch::Merge(json!({ "spec": set_spec(Some("admin"), "p") }));
     is_refused("another executor is refused", || authors.patch(&name, &dry, &patch)).await?;
-    let patch = Patch::Merge(json!({ "spec": spec(Some("deployer"), "all") }));
+    let patch = Patch::Merge(json!({ "spec": set_spec(Some("deployer"), "all") }));
     authors.patch(&name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
 
+#[tokio::test]
+async fn metadata_and_status_of_a_replica_set_are_edited_without_the_right_to_its_executor() -> Result<()> {
+    let users = users().await?;
+    let (name, Users { editors, .. }) = (created(&users).await?, &users);
+    let (edits, dry) = (PatchParams::default(), PatchParams { dry_run: true, ..<_>::default() });
+    let spec = Patch::Merge(json!({ "spec": set_spec(Some("admin"), "p") }));
+    is_refused("the policy is in force", || editors.patch(&name, &dry, &spec)).await?;
     let labelled = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" }, "finalizers": ["example.com/kept"] } }));
-    editors.patch(&name, &PatchParams::default(), &labelled).await?;
+    editors.patch(&name, &edits, &labelled).await?;
     // What is sent with a status is not stored.
-    let status = Patch::Merge(json!({ "spec": spec(Some("admin"), "p"), "status": { "summary": { "total": 1 } } }));
-    editors.patch_status(&name, &PatchParams::default(), &status).await?;
+    let spec = set_spec(Some("admin"), "p");
+    let status = Patch::Merge(json!({ "spec": spec, "status": { "summary": { "total": 1 } } }));
+    editors.patch_status(&name, &edits, &status).await?;
     let stored = serde_json::to_value(editors.get(&name).await?.spec)?;
     let executor = stored.pointer("/manifestWorkTemplate/executor/subject/serviceAccount/name");
     assert_eq!(executor, Some(&json!("deployer")));
     editors.delete(&name, &DeleteParams::default()).await?;
     let released = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    editors.patch(&name, &PatchParams::default(), &released).await?;
+    editors.patch(&name, &edits, &released).await?;
     assert!(editors.get_opt(&name).await?.is_none());
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) status: PlacementStatus,
     /// The scores of all clusters that fit, by name.
     pub(crate) scores: Vec<(Name, i64)>,
-    /// Which scores of add-ons count as 0 since they have expired, for people.
+    /// Which scores of add-ons count as 0 since they have expired, for messages.
     pub(crate) expired: Option<String>,
     /// When to plan again even if nothing changes.
     pub(crate) requeue_after: Option<SignedDuration>,

@@ -116,7 +116,10 @@ impl PlacementDebug {
     }
 
     fn synced(&self) -> Result<&Caches, Refused> {
-        let starting = || (StatusCode::SERVICE_UNAVAILABLE, "the hub still reads its clusters, try again".to_owned());
+        let starting = || {
+            let cause = "the hub is still reading its objects: try again in a few seconds";
+            (StatusCode::SERVICE_UNAVAILABLE, cause.to_owned())
+        };
         self.caches.get().filter(|caches| caches.are_synced()).ok_or_else(starting)
     }
 

@@ -1,4 +1,4 @@
-//! What a flood of requests may cost: memory for those that are being answered, and time.
+//! Limits of memory and time for requests.
 //!
 //! Everyone who can reach the webhook can send requests. The memory for a request is reserved before it is read, so what does not
 //! fit waits outside, and is refused after a while. The API server counts a refusal as no answer, and refuses the change.

@@ -26,7 +26,7 @@ pub(crate) type Changes = BTreeMap<String, Option<String>>;
 /// Selects clusters by their labels and claims, which must both match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClusterSelector {
-    /// The field it was read from, for people.
+    /// The field it was read from, for messages.
     field: String,
     labels: Selector,
     claims: Selector,

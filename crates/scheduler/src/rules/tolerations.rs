@@ -34,7 +34,7 @@ impl fmt::Display for Intolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "taint {} ", taint_as_text(&self.taint))?;
         match &self.ended {
-            Some(end) => write!(f, "is tolerated no longer: spec.tolerations did so until {end}"),
+            Some(end) => write!(f, "is no longer tolerated: the toleration ended at {end}"),
             None => f.write_str("is not tolerated: no entry of spec.tolerations matches it"),
         }
     }
@@ -250,7 +250,7 @@ mod tests {
         let taints = [taint("t", "x", TaintEffect::NoSelect), taint("u", "", TaintEffect::NoSelectIfNew)];
         let said = |now| limited.why_not(&taints, false, at(now)).unwrap().to_string();
         assert_eq!(said(0), "taint u:NoSelectIfNew is not tolerated: no entry of spec.tolerations matches it");
-        assert!(said(60).starts_with("taint t=x:NoSelect is tolerated no longer: spec.tolerations did so until "));
+        assert!(said(60).starts_with("taint t=x:NoSelect is no longer tolerated: the toleration ended at "));
         assert_eq!(limited.why_not(&taints, true, at(0)), None);
     }
 

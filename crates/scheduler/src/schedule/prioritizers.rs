@@ -128,7 +128,7 @@ impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Decisions { of_it, most } => {
-                write!(f, "listed by {of_it} decisions of other placements, the most of any cluster are {most}")
+                write!(f, "listed by {of_it} decisions of other placements; no cluster is listed by more than {most}")
             }
             Self::Decided(true) => f.write_str("selected already"),
             Self::Decided(false) => f.write_str("not selected yet"),

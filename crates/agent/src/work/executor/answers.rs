@@ -20,7 +20,8 @@ const SETTLES_IN: Duration = Duration::from_secs(10);
 
 /// How long after a change of rights the works concerned are applied: the API server needs a moment to know it too.
 const APPLIED_AFTER: Duration = Duration::from_secs(1);
-/// While rights keep changing, works are applied that often for it, after [`BURST`] times. Each time costs reviews of their objects.
+/// How often works are applied while rights keep changing, after the first [`BURST`] times. Each time costs reviews for
+/// each object.
 const APPLIED_EVERY: Duration = Duration::from_mins(1);
 /// How many changes in a row are followed at once.
 const BURST: u32 = 10;

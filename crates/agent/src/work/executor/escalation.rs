@@ -60,7 +60,7 @@ pub(super) async fn check(
         (Answer::Forbidden(message), _) => Ok(Some(message)),
         (Answer::Conflict, Some(settings)) => match dry_run.apply(settings).await? {
             Answer::Forbidden(message) => Ok(Some(message)),
-            // Of a conflict with other field managers, the write itself informs.
+            // The write itself reports a conflict with other field managers.
             Answer::Allowed | Answer::Conflict => Ok(None),
         },
         (Answer::Allowed | Answer::Conflict, _) => Ok(None),

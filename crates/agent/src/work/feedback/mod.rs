@@ -53,8 +53,8 @@ impl Feedback {
     /// That of an object whose values exceed what is left for them in the status of the work.
     pub(super) fn too_long() -> Self {
         let failure = format!(
-            "the values of this object are not reported: at most {MAX_TEXT} bytes of text are reported of all objects of a work; \
-             use paths to parts of them"
+            "the values of this object are not reported: the values of all objects of a work may have at most \
+             {MAX_TEXT} bytes of text; use paths to smaller parts"
         );
         Self { values: Vec::new(), condition: condition(true, &[failure]) }
     }

@@ -57,7 +57,7 @@ pub(super) enum Plan {
 pub(super) enum KeepError {
     #[error(transparent)]
     Copy(#[from] CopyError),
-    #[error("Secret {0} has the name of the copy and is none: delete it")]
+    #[error("Secret {0} has the name of a copy of a work but is not one: delete it, or create it under another name")]
     Foreign(ObjectKey),
     #[error(transparent)]
     Request(#[from] Error),

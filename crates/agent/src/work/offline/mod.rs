@@ -19,8 +19,9 @@
 //! While the hub is away nothing is deleted, so a copy must create nothing that would not be deleted when the hub is back, and
 //! must not revert what was applied since. Two rules ensure that:
 //!
-//! - **A copy is not older than what was applied.** A pass over a work first replaces its copy, or deletes it if it cannot be
-//!   replaced, and then applies the work. The managed cluster can refuse both; the work is applied nevertheless.
+//! - **A copy is not older than what was applied**, with one exception. A pass over a work first replaces its copy, or
+//!   deletes it if it cannot be replaced, and then applies the work. The managed cluster can refuse both; the work is
+//!   applied nevertheless.
 //! - **Only objects that the AppliedManifestWork lists are applied**, and none is added to the list; see `works::apply::repair`.
 //!   An object is listed before it is created and until it is deleted. So when the hub is back, each object is applied as the
 //!   work is then, or deleted if it is no longer in the work. This does not depend on the first rule.

@@ -46,7 +46,7 @@ fn with_taint(taint: &Value, toleration: &Value) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn ocm_panics_on_a_negative_number_of_clusters_and_we_report_it() {
     let snapshot = generate::of(&json!({"numberOfClusters": -1}), vec![json!({"metadata": {"name": "c0"}})]);
     let (ocm, ours) = both(&snapshot);
@@ -54,7 +54,7 @@ fn ocm_panics_on_a_negative_number_of_clusters_and_we_report_it() {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn a_taint_without_a_time_is_tolerated_from_when_the_hub_first_observes_it() {
     let toleration = json!({"key": "gpu", "operator": "Exists", "tolerationSeconds": 60});
     let (ocm, ours) = with_taint(&json!({"key": "gpu", "effect": "NoSelect"}), &toleration);
@@ -62,7 +62,7 @@ fn a_taint_without_a_time_is_tolerated_from_when_the_hub_first_observes_it() {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn a_toleration_of_more_than_292_years_overflows_in_ocm() {
     let toleration = json!({"key": "gpu", "operator": "Exists", "tolerationSeconds": 10_000_000_000_i64});
     let taint = json!({"key": "gpu", "effect": "NoSelect", "timeAdded": generate::at(0)});
@@ -71,7 +71,7 @@ fn a_toleration_of_more_than_292_years_overflows_in_ocm() {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn an_expression_with_the_wrong_type_is_false_and_ocm_does_not_compile_it() {
     for expression in ["1 == 'a'", "managedCluster.scores(1).size() == 0", "true.parseJSON() == null"] {
         let (ocm, ours) = with_cel(expression);
@@ -80,7 +80,7 @@ fn an_expression_with_the_wrong_type_is_false_and_ocm_does_not_compile_it() {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn versions_can_be_normalized_in_expressions_which_ocm_does_not_compile() {
     let (ocm, ours) = with_cel(r#"semver("v1.2", true) == semver("1.2.0")"#);
     assert_eq!((ocm.outcome(), ours.outcome()), ("Misconfigured".into(), "AllDecisionsScheduled".into()));

@@ -1,7 +1,7 @@
-//! We decide as OCM does: both schedulers get thousands of generated snapshots, and their answers are compared.
+//! Compares our decisions with those of OCM's scheduler, on thousands of generated snapshots.
 //!
-//! OCM's scheduler is a process (`testenv/peers/ocm-scheduler`). `make interop` builds it and runs these tests, which are ignored
-//! otherwise. What we do differently on purpose is in [`known`], and in `docs/differences.md`.
+//! OCM's scheduler is a process (`testenv/peers/ocm-scheduler`). `make decisions` builds it and runs these tests, which
+//! are ignored otherwise. What we do differently on purpose is in [`known`], and in `docs/differences.md`.
 
 mod answer;
 mod generate;
@@ -96,7 +96,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 fn ocm() -> Ocm {
-    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| panic!("{PROGRAM} is not set: run `make interop`"));
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| panic!("{PROGRAM} is not set: run `make decisions`"));
     Ocm::start(&PathBuf::from(program))
 }
 
@@ -107,7 +107,7 @@ fn config() -> Config {
 }
 
 #[test]
-#[ignore = "needs OCM's scheduler: run `make interop`"]
+#[ignore = "needs OCM's scheduler: run `make decisions`"]
 fn we_decide_as_ocm_does() {
     let (ocm, outcomes) = (RefCell::new(ocm()), RefCell::new(BTreeMap::new()));
     let compare = |snapshot: Snapshot| {

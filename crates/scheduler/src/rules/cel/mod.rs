@@ -33,7 +33,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| Environment::new([V
 
 /// Expressions that must all be true of a cluster.
 pub(crate) struct CelSelector {
-    /// The field they were read from, for people.
+    /// The field they were read from, for messages.
     field: String,
     expressions: Vec<Expression>,
     verdicts: Mutex<Verdicts>,

@@ -14,7 +14,7 @@ use ocm_runtime::Clock;
 use ocm_scheduler::{Explanation, explain};
 
 use self::{
-    read::World,
+    read::HubObjects,
     report::{Report, Shown},
     what_if::WhatIf,
 };
@@ -22,6 +22,7 @@ use crate::{
     cmd::{Context, selection::ClusterArgs},
     failure::Failure,
     hub,
+    output::unwritable,
 };
 
 const EXAMPLES: &str = "\
@@ -77,9 +78,9 @@ pub(crate) async fn run(args: &ExplainArgs, context: &Context) -> Result<(), Fai
     let named = args.clusters.given()?;
     let hub = hub::connect(context).await?;
     let namespace = namespace.unwrap_or_else(|| hub.client.default_namespace().to_owned());
-    let world = read::read(&hub, &namespace, &name, &context.environment.console).await?;
+    let objects = read::read(&hub, &namespace, &name, &context.environment.console).await?;
     let shown = if named.is_empty() { Shown::Overview { all: args.all } } else { Shown::Named(named) };
-    let report = decide(world, &shown, &args.what_if)?;
+    let report = decide(objects, &shown, &args.what_if)?;
     context.print(&match args.output {
         Format::Table => text::render(&report),
         Format::Json => json(&report)?,
@@ -109,19 +110,19 @@ fn placement(args: &ExplainArgs) -> Result<(Option<String>, String), Failure> {
 const FORM: &str = "name it as NAMESPACE/NAME, or as NAME with --namespace; `clusteradm get placements` lists them";
 
 /// Decides on the objects, and on the changed ones if there are hypothetical changes. Pure, but for the time.
-fn decide(mut world: World, shown: &Shown, what_if: &[WhatIf]) -> Result<Report, Failure> {
+fn decide(mut objects: HubObjects, shown: &Shown, what_if: &[WhatIf]) -> Result<Report, Failure> {
     let now = Clock::System.now();
-    let snapshot = world.snapshot(now);
+    let snapshot = objects.snapshot(now);
     let explanation = explain(&snapshot, now);
     if what_if.is_empty() {
-        return Report::of(&world, &snapshot, &explanation, shown, now);
+        return Report::of(&objects, &snapshot, &explanation, shown, now);
     }
     for change in what_if {
-        change.apply(&mut world, now)?;
+        change.apply(&mut objects, now)?;
     }
-    let snapshot = world.snapshot(now);
+    let snapshot = objects.snapshot(now);
     let then = explain(&snapshot, now);
-    let report = Report::of(&world, &snapshot, &then, shown, now)?;
+    let report = Report::of(&objects, &snapshot, &then, shown, now)?;
     Ok(report.compared(what_if, &selected(&explanation)))
 }
 
@@ -132,10 +133,6 @@ fn selected(explanation: &Explanation) -> Vec<String> {
 
 fn json(report: &Report) -> Result<String, Failure> {
     serde_json::to_string_pretty(report).map(|text| text + "\n").map_err(|error| unwritable(&error))
-}
-
-fn unwritable(error: &dyn std::error::Error) -> Failure {
-    Failure::new(format!("failed to write the output: {error}"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::{client::Connection, cmd::list, console::Console, failure::Failure};
 
 /// The objects that the decision of a placement depends on.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct HubObjects {
     pub(super) placement: Placement,
     pub(super) clusters: Vec<ManagedCluster>,
     pub(super) sets: Vec<ManagedClusterSet>,
@@ -27,7 +27,7 @@ pub(super) struct World {
     pub(super) scores: Vec<AddOnPlacementScore>,
 }
 
-impl World {
+impl HubObjects {
     /// What the scheduler reads of them.
     pub(super) fn snapshot(&self, now: Timestamp) -> Snapshot {
         let Self { placement, clusters, sets, bindings, decisions, scores } = self;
@@ -43,7 +43,12 @@ const RESOURCES: &str = "placements.cluster.open-cluster-management.io,managedcl
                          addonplacementscores.cluster.open-cluster-management.io";
 
 /// Reads a placement and everything it depends on. Malformed objects are left out, with a warning.
-pub(super) async fn read(hub: &Connection, namespace: &str, name: &str, console: &Console) -> Result<World, Failure> {
+pub(super) async fn read(
+    hub: &Connection,
+    namespace: &str,
+    name: &str,
+    console: &Console,
+) -> Result<HubObjects, Failure> {
     let named = ListParams::default().fields(&format!("metadata.name={name}"));
     let found = objects::<Placement>(hub, Some(namespace), &named).await?.pop();
     let found = found.ok_or_else(|| {
@@ -55,7 +60,7 @@ pub(super) async fn read(hub: &Connection, namespace: &str, name: &str, console:
             .hint(format!("correct it: kubectl edit placement {name} -n {namespace}"))
     })?;
     let scores = if needs_scores(&placement) { all(hub, None, console).await? } else { Vec::new() };
-    Ok(World {
+    Ok(HubObjects {
         clusters: all(hub, None, console).await?,
         sets: all(hub, None, console).await?,
         bindings: all(hub, Some(namespace), console).await?,

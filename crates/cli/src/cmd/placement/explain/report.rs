@@ -8,7 +8,7 @@ use ocm_api::annotations::PLACEMENT_DISABLE;
 use ocm_scheduler::{ClusterExplanation, Explanation, Reason, Snapshot, Verdict, smallest_change, taint_as_text};
 use serde::Serialize;
 
-use super::{read::World, what_if::WhatIf};
+use super::{read::HubObjects, what_if::WhatIf};
 use crate::failure::Failure;
 
 /// Up to how many clusters are all shown.
@@ -140,7 +140,7 @@ pub(super) struct Comparison {
 
 impl Report {
     pub(super) fn of(
-        world: &World,
+        objects: &HubObjects,
         snapshot: &Snapshot,
         explanation: &Explanation,
         shown: &Shown,
@@ -151,8 +151,8 @@ impl Report {
         let cluster = |one: &ClusterExplanation| Cluster::of(one, snapshot, explanation, now);
         let stored = difference(&selected, explanation, snapshot);
         Ok(Self {
-            namespace: world.placement.namespace().unwrap_or_default(),
-            name: world.placement.name_any(),
+            namespace: objects.placement.namespace().unwrap_or_default(),
+            name: objects.placement.name_any(),
             problem: explanation.problem.clone().or_else(|| explanation.eligible.problem.clone()),
             cluster_sets: explanation.eligible.sets.iter().map(ToString::to_string).collect(),
             number_of_clusters: explanation.wanted,
@@ -165,7 +165,7 @@ impl Report {
             clusters: shown_clusters.into_iter().map(cluster).collect(),
             in_detail: matches!(shown, Shown::Named(_)),
             others: groups(&others, explanation),
-            notes: notes(world, explanation, stored.is_some()),
+            notes: notes(objects, explanation, stored.is_some()),
             stored,
             what_if: None,
             selected,
@@ -276,7 +276,9 @@ fn removal(one: &ClusterExplanation, explanation: &Explanation) -> Option<(&'sta
         Verdict::NotEligible { is_deleting: true, .. } => ("ClusterSets", "it is being deleted".to_owned()),
         Verdict::NotEligible { sets, .. } if sets.is_empty() => ("ClusterSets", "it is in no cluster set".to_owned()),
         Verdict::NotEligible { sets, .. } => {
-            let reason = format!("it is in cluster set {}, from which the placement does not select", sets.join(", "));
+            let plural = if sets.len() == 1 { "" } else { "s" };
+            let sets = sets.join(", ");
+            let reason = format!("it is in cluster set{plural} {sets}, from which the placement does not select");
             ("ClusterSets", reason)
         }
         Verdict::Undecided => (UNDECIDED, "nothing is decided: see the problem".to_owned()),
@@ -336,12 +338,12 @@ fn difference(selected: &[String], explanation: &Explanation, snapshot: &Snapsho
     (!agree && !explanation.is_frozen && !snapshot.rules.is_ignored).then_some(difference)
 }
 
-fn notes(world: &World, explanation: &Explanation, differs: bool) -> Vec<String> {
+fn notes(objects: &HubObjects, explanation: &Explanation, differs: bool) -> Vec<String> {
     let balances = explanation.prioritizers.iter().any(|one| one.name == "Balance") && explanation.wanted.is_some();
     let expired = explanation.expired.iter().map(|(cluster, object)| format!("{cluster}/{object}"));
     let expired: Vec<_> = expired.collect::<BTreeSet<_>>().into_iter().collect();
     let notes = [
-        ignored(world),
+        ignored(objects),
         explanation.is_frozen.then(|| "The decisions stay as they are until this is corrected.".to_owned()),
         (!expired.is_empty())
             .then(|| format!("Scores of these AddOnPlacementScores have expired: {}.", expired.join(", "))),
@@ -358,12 +360,12 @@ fn notes(world: &World, explanation: &Explanation, differs: bool) -> Vec<String>
 }
 
 /// Why the hub ignores a placement, if it does.
-fn ignored(world: &World) -> Option<String> {
-    let metadata = &world.placement.metadata;
+fn ignored(objects: &HubObjects) -> Option<String> {
+    let metadata = &objects.placement.metadata;
     if metadata.deletion_timestamp.is_some() {
         return Some("The hub ignores this placement: it is being deleted.".to_owned());
     }
-    let is_disabled = world.placement.annotations().get(PLACEMENT_DISABLE).is_some_and(|value| value == "true");
+    let is_disabled = objects.placement.annotations().get(PLACEMENT_DISABLE).is_some_and(|value| value == "true");
     is_disabled.then(|| {
         format!(
             "The hub ignores this placement: annotation {PLACEMENT_DISABLE} is true. Its decisions stay as they are."

@@ -15,13 +15,13 @@ fn prod(name: &str) -> Value {
 
 /// Placement `apps/web` for clusters of set `blue`, and what its decisions list.
 #[expect(clippy::needless_pass_by_value, reason = "for the tests to be short")]
-fn world(spec: Value, clusters: Vec<Value>, decided: &[&str]) -> World {
+fn objects(spec: Value, clusters: Vec<Value>, decided: &[&str]) -> HubObjects {
     let decided: Vec<_> = decided.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
     let labels = json!({"cluster.open-cluster-management.io/placement": "web"});
     let decision = json!({"metadata": {"name": "web-decision-1", "namespace": "apps", "labels": labels},
         "status": {"decisions": decided}});
     let binding = json!({"metadata": {"name": "blue", "namespace": "apps"}, "spec": {"clusterSet": "blue"}});
-    World {
+    HubObjects {
         placement: from_value(json!({"metadata": {"name": "web", "namespace": "apps"}, "spec": spec})).unwrap(),
         clusters: clusters.into_iter().map(|cluster| from_value(cluster).unwrap()).collect(),
         sets: vec![from_value(json!({"metadata": {"name": "blue"}, "spec": {}})).unwrap()],
@@ -36,7 +36,7 @@ fn best_two_of_prod() -> Value {
     json!({"numberOfClusters": 2, "predicates": [{"requiredClusterSelector": selector}]})
 }
 
-fn fleet(decided: &[&str]) -> World {
+fn fleet(decided: &[&str]) -> HubObjects {
     let gpu = json!([{"key": "gpu", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]);
     let clusters = vec![
         prod("east"),
@@ -45,12 +45,12 @@ fn fleet(decided: &[&str]) -> World {
         cluster("test", &json!({"env": "test"}), &json!([])),
         cluster("special", &json!({"env": "prod"}), &gpu),
     ];
-    world(best_two_of_prod(), clusters, decided)
+    objects(best_two_of_prod(), clusters, decided)
 }
 
-fn overview(world: World, what_if: &[&str]) -> String {
+fn overview(objects: HubObjects, what_if: &[&str]) -> String {
     let what_if: Vec<_> = what_if.iter().map(|argument| what_if::parse(argument).unwrap()).collect();
-    text::render(&decide(world, &Shown::Overview { all: false }, &what_if).unwrap())
+    text::render(&decide(objects, &Shown::Overview { all: false }, &what_if).unwrap())
 }
 
 #[test]
@@ -67,7 +67,7 @@ SCORE = 1 x BALANCE + 1 x STEADY
 
 Not selected:
 east      NumberOfClusters: it has rank 3, and spec.numberOfClusters is 2
-          to select it: raise spec.numberOfClusters to 3, or let it have 100 points more
+          to select it: raise spec.numberOfClusters to 3, or raise its score by 100
 special   TaintToleration: taint gpu:NoSelect is not tolerated: no entry of spec.tolerations matches
           it
           to select it: tolerate taint gpu:NoSelect in spec.tolerations, or remove it; raise
@@ -112,11 +112,11 @@ fn one_cluster_is_shown_in_detail() {
 east
   selected          no
   NumberOfClusters  it has rank 3, and spec.numberOfClusters is 2
-  Balance           1 x 100: listed by 0 decisions of other placements, the most of any cluster are
-                    0
+  Balance           1 x 100: listed by 0 decisions of other placements; no cluster is listed by more
+                    than 0
   Steady            1 x 0: not selected yet
   score             100, which is rank 3
-  to select it      raise spec.numberOfClusters to 3, or let it have 100 points more
+  to select it      raise spec.numberOfClusters to 3, or raise its score by 100
 ";
     assert!(text.contains(expected), "{text}");
     let absent = decide(fleet(&[]), &Shown::Named(vec!["absent".into()]), &[]).unwrap_err();
@@ -128,7 +128,7 @@ fn of_many_clusters_those_not_selected_are_counted_by_reason_unless_all_are_want
     let many = || {
         let test = |number| cluster(&format!("t{number:02}"), &json!({"env": format!("e{number}")}), &json!([]));
         let clusters = (0..30).map(test).chain(["a", "b", "c"].map(prod)).collect();
-        world(best_two_of_prod(), clusters, &["a", "b"])
+        objects(best_two_of_prod(), clusters, &["a", "b"])
     };
     let text = overview(many(), &[]);
     let expected = "
@@ -154,21 +154,21 @@ fn no_line_is_wider_than_a_hundred_columns_with_all_prioritizers() {
         json!({"scoreCoordinate": addon, "weight": -10}),
     ];
     let spec = json!({"prioritizerPolicy": {"configurations": listed}});
-    let text = overview(world(spec, vec![prod("a-cluster-with-a-name-of-40-characters-01")], &[]), &[]);
+    let text = overview(objects(spec, vec![prod("a-cluster-with-a-name-of-40-characters-01")], &[]), &[]);
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     assert!(text.contains("-10 x ADDON1 (AddOn/resource-usage-score/cpuAvailable)"), "{text}");
 }
 
 #[test]
 fn what_is_wrong_with_a_placement_is_said_first_and_what_the_hub_ignores_at_the_end() {
-    let mut ignored = world(json!({"prioritizerPolicy": {"mode": "Fair"}}), vec![prod("a")], &["a"]);
+    let mut ignored = objects(json!({"prioritizerPolicy": {"mode": "Fair"}}), vec![prod("a")], &["a"]);
     let annotation = (ocm_api::annotations::PLACEMENT_DISABLE.to_owned(), "true".to_owned());
     ignored.placement.metadata.annotations = Some([annotation].into());
     let text = overview(ignored, &[]);
     assert!(text.contains("\nProblem: spec.prioritizerPolicy.mode \"Fair\" is not known"), "{text}");
     assert!(text.contains("a   Problem: nothing is decided: see the problem"), "{text}");
     assert!(text.contains("The hub ignores this placement: annotation\n"), "{text}");
-    let unbound = World { bindings: vec![], ..fleet(&[]) };
+    let unbound = HubObjects { bindings: vec![], ..fleet(&[]) };
     let text = overview(unbound, &[]);
     assert!(text.contains("No cluster set that the placement may select from is bound to its namespace."), "{text}");
     assert!(

@@ -26,7 +26,8 @@ fn head(report: &Report) -> String {
         wrapped("", &format!("Placement {namespace}/{name} selects {} of {all} clusters; {wanted}.", selected.len()));
     let sets = match report.cluster_sets.as_slice() {
         [] => "No cluster set that the placement may select from is bound to its namespace.".to_owned(),
-        sets => format!("It may select from cluster set {}.", names(sets)),
+        [set] => format!("It may select from cluster set {set}."),
+        sets => format!("It may select from cluster sets {}.", names(sets)),
     };
     let problem = report.problem.as_ref().map(|problem| wrapped("Problem: ", problem)).unwrap_or_default();
     selects + &wrapped("", &sets) + &problem
@@ -109,13 +110,13 @@ fn reason(cluster: &Cluster, width: usize) -> String {
 
 /// What would select a cluster; `None` if it is selected, or nothing is decided.
 fn change(cluster: &Cluster) -> Option<String> {
-    let plural = if cluster.points_needed == Some(1) { "" } else { "s" };
-    let points = cluster.points_needed.map(|points| format!(", or let it have {points} point{plural} more"));
+    let points = cluster.points_needed.map(|points| format!(", or raise its score by {points}"));
     match &cluster.change {
         _ if cluster.selected || cluster.removed_by == Some(UNDECIDED) => None,
         Some(changes) => Some(changes.join("; ") + &points.unwrap_or_default()),
         None => Some(
-            "no change of labels, claims, sets, tolerations or spec.numberOfClusters is known that does".to_owned(),
+            "no change of labels, claims, sets, tolerations or spec.numberOfClusters is known that would select it"
+                .to_owned(),
         ),
     }
 }

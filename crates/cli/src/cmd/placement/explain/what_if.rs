@@ -9,7 +9,7 @@ use ocm_api::cluster::{
 };
 use ocm_apimachinery::labels::{is_key, is_value};
 
-use super::read::World;
+use super::read::HubObjects;
 use crate::failure::Failure;
 
 /// A hypothetical change of a cluster.
@@ -71,7 +71,7 @@ fn label(change: &str) -> Result<Edit, String> {
     checked_key(&key)?;
     match value {
         Some(value) if !is_value(&value) => {
-            Err(format!("{value:?} is no label value: at most 63 letters, digits and -_. are allowed"))
+            Err(format!("{value:?} is not a valid label value: at most 63 letters, digits and -_. are allowed"))
         }
         value => Ok(Edit::Label(key, value)),
     }
@@ -79,7 +79,10 @@ fn label(change: &str) -> Result<Edit, String> {
 
 fn checked_key(key: &str) -> Result<(), String> {
     let wrong = || {
-        format!("{key:?} is no key: at most 63 letters, digits and -_. are allowed, after an optional DNS name and /")
+        format!(
+            "{key:?} is not a valid key: at most 63 letters, digits and -_. are allowed, after an optional DNS name \
+             and /"
+        )
     };
     if is_key(key) { Ok(()) } else { Err(wrong()) }
 }
@@ -106,7 +109,7 @@ fn effect(effect: &str) -> Result<TaintEffect, String> {
     known
         .into_iter()
         .find(|known| known.as_str() == effect)
-        .ok_or_else(|| format!("{effect:?} is no effect: use NoSelect, PreferNoSelect or NoSelectIfNew"))
+        .ok_or_else(|| format!("{effect:?} is not a valid effect: use NoSelect, PreferNoSelect or NoSelectIfNew"))
 }
 
 fn score(change: &str) -> Result<Edit, String> {
@@ -116,26 +119,29 @@ fn score(change: &str) -> Result<Edit, String> {
         name.split_once('/').filter(|(object, name)| !object.is_empty() && !name.is_empty()).ok_or_else(form)?;
     let number = |value: String| {
         let number: Option<i32> = value.parse().ok().filter(|number| (-100..=100).contains(number));
-        number.ok_or_else(|| format!("{value:?} is no score: use a whole number from -100 to 100"))
+        number.ok_or_else(|| format!("{value:?} is not a valid score: use a whole number from -100 to 100"))
     };
     Ok(Edit::Score(object.to_owned(), score.to_owned(), value.map(number).transpose()?))
 }
 
 impl WhatIf {
     /// Changes the objects.
-    pub(super) fn apply(&self, world: &mut World, now: Timestamp) -> Result<(), Failure> {
-        let Some(cluster) = world.clusters.iter_mut().find(|cluster| cluster.name_any() == self.cluster) else {
+    pub(super) fn apply(&self, objects: &mut HubObjects, now: Timestamp) -> Result<(), Failure> {
+        let Some(cluster) = objects.clusters.iter_mut().find(|cluster| cluster.name_any() == self.cluster) else {
             let message = format!("--what-if {}: cluster {} does not exist", self.argument, self.cluster);
             return Err(Failure::new(message).hint("`clusteradm get clusters` lists them"));
         };
         let has_effect = match &self.edit {
-            Edit::Score(object, name, value) => set_score(&mut world.scores, &self.cluster, object, name, *value),
+            Edit::Score(object, name, value) => set_score(&mut objects.scores, &self.cluster, object, name, *value),
             edit => edit_cluster(cluster, edit, now),
         };
         if has_effect {
             return Ok(());
         }
-        let message = format!("--what-if {}: cluster {} has nothing like that to remove", self.argument, self.cluster);
+        let message = format!(
+            "--what-if {}: there is no such label, claim, taint or score on cluster {}",
+            self.argument, self.cluster
+        );
         Err(Failure::new(message).hint(format!("look at it: kubectl get managedcluster {} -o yaml", self.cluster)))
     }
 }

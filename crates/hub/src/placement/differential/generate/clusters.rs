@@ -10,7 +10,7 @@ use super::{
     values::{Json, has, just, list, may_have, mostly, named, object, one_of, weighted},
 };
 
-/// How many clusters there are at most, apart from a crowd.
+/// How many clusters there are at most, except in the rare large snapshots.
 pub(super) const CLUSTERS: usize = 7;
 pub(super) const SETS: [&str; 3] = ["global", "red", "blue"];
 pub(super) const MISSING_SET: &str = "missing";

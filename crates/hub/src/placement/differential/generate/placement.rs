@@ -17,7 +17,7 @@ pub(super) fn placement() -> impl Strategy<Value = Value> {
         .prop_map(|placement| named(placement, NAMESPACE, PLACEMENT))
 }
 
-/// Scheduling is disabled, or almost.
+/// Annotations that disable scheduling or only look like it, and deletion.
 fn metadata() -> Json {
     one_of([
         json!({"annotations": {PLACEMENT_DISABLE: "true"}}),
