@@ -27,7 +27,7 @@ use ocm_runtime::{
 use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::{Shared, safety::Verdict};
+use super::{Shared, record, safety::Verdict};
 
 /// A grace period of this length or more means: never.
 pub(super) const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -254,10 +254,7 @@ impl Controller for Eviction {
             Plan::Adopt => return Ok(Requeue::After(Duration::ZERO)),
             Plan::Evict => return Ok(Requeue::OnChange),
         };
-        let mut new = observed.record.as_ref().clone();
-        if since.is_some() || new.status.is_some() {
-            new.status.get_or_insert_default().eviction_start_time = since;
-        }
+        let new = with_start(observed.record.as_ref(), since);
         let api = Api::<AppliedManifestWork>::all(self.shared.resources.client().clone());
         if let Some(patched) = write::patch_status(&api, observed.record.as_ref(), &new).await? {
             self.shared.applied_works.record_write(patched);
@@ -270,6 +267,18 @@ impl Controller for Eviction {
             Plan::Adopt | Plan::Keep | Plan::Hold { .. } | Plan::Evict => Ok(Requeue::OnChange),
         }
     }
+}
+
+/// The record with the start of its grace period.
+fn with_start(record: &AppliedManifestWork, since: Option<Time>) -> AppliedManifestWork {
+    let mut new = record.clone();
+    if since.is_some() || new.status.is_some() {
+        // The annotation that lists the objects of a first pass counts only while there is no status.
+        let listed = record::listed(record);
+        let status = new.status.get_or_insert_default();
+        (status.applied_resources, status.eviction_start_time) = (listed, since);
+    }
+    new
 }
 
 #[cfg(test)]

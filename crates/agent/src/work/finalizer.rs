@@ -4,7 +4,7 @@
 //! stays. Only records that carry this agent's id are touched;
 //! those of deleted works get it first, see `works`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
@@ -122,9 +122,9 @@ impl Controller for Finalizer {
         observed: &Arc<AppliedManifestWork>,
         plan: Vec<AppliedManifestResourceMeta>,
     ) -> Result<Vec<Remaining>> {
-        let uid = observed.uid().unwrap_or_default();
+        let (uid, none) = (observed.uid().unwrap_or_default(), HashSet::new());
         let deletions = stream::iter(plan).map(|resource| async {
-            let deletion = self.shared.resources.delete(&resource, &uid).await;
+            let deletion = self.shared.resources.delete(&resource, &uid, &none).await;
             Remaining::of(resource, deletion)
         });
         Ok(deletions.buffered(AT_A_TIME).filter_map(|remaining| async { remaining }).collect().await)

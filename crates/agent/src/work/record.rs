@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use kube::ResourceExt as _;
 use ocm_api::{
     annotations::FIRST_RESOURCES,
-    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork, AppliedManifestWorkStatus},
+    work::v1::{AppliedManifestResourceMeta, AppliedManifestWork},
 };
 
 use super::identifier;
@@ -18,13 +18,9 @@ use super::identifier;
 /// How many bytes the annotation has at most. Longer lists are written to the status.
 const LONGEST: usize = 32 * 1024;
 
-/// The objects that a record lists: those of its status, or those of its first pass while that is not recorded. (The start of
-/// an eviction may be recorded before.)
+/// The objects that a record lists: those of its status, or those of its first pass while it has no status.
 pub(super) fn listed(record: &AppliedManifestWork) -> Vec<AppliedManifestResourceMeta> {
-    let recorded = |status: &&AppliedManifestWorkStatus| {
-        !status.applied_resources.is_empty() || status.eviction_start_time.is_none()
-    };
-    if let Some(status) = record.status.as_ref().filter(recorded) {
+    if let Some(status) = &record.status {
         return status.applied_resources.clone();
     }
     let first = record.annotations().get(FIRST_RESOURCES).and_then(|list| serde_json::from_str(list).ok());
@@ -78,9 +74,6 @@ fn key(resource: &AppliedManifestResourceMeta) -> [&String; 5] {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-
     use super::*;
 
     fn resource(name: &str) -> AppliedManifestResourceMeta {
@@ -101,10 +94,8 @@ mod tests {
         assert_eq!(with_planned(&record, &[resource("b")]), None, "nothing to write");
         let more = with_planned(&record, &[resource("c")]).unwrap();
         assert_eq!(listed(&more), [resource("a"), resource("b"), resource("c")], "the first objects are not lost");
-        let mut emptied = with_listed(&with_listed(&more, vec![resource("c")]), Vec::new());
+        let emptied = with_listed(&with_listed(&more, vec![resource("c")]), Vec::new());
         assert_eq!(listed(&emptied), [], "what the first pass applied was deleted");
-        emptied.status.get_or_insert_default().eviction_start_time = Some(Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(listed(&emptied).len(), 2, "the first pass may not be recorded");
     }
 
     #[test]

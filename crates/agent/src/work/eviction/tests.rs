@@ -1,3 +1,4 @@
+use ocm_api::work::v1::AppliedManifestResourceMeta;
 use serde_json::{Value, json};
 
 use super::*;
@@ -54,6 +55,17 @@ async fn the_grace_period_of_a_record_begins_anew_when_its_work_comes_back_and_f
     assert_eq!(missing_for("1", true), Duration::ZERO);
     tokio::time::advance(HOUR).await;
     assert_eq!(missing_for("2", true), Duration::ZERO);
+}
+
+#[test]
+fn a_grace_period_that_begins_and_ends_leaves_the_list_of_a_first_pass_that_is_not_recorded() {
+    let mut new = AppliedManifestWork::default();
+    record::list_first(&mut new, &[AppliedManifestResourceMeta { name: "a".into(), ..Default::default() }]);
+    assert_eq!(with_start(&new, None), new, "nothing is written");
+    let waiting = with_start(&new, Some(Time(at(0))));
+    for record in [with_start(&waiting, None), waiting] {
+        assert_eq!(record::listed(&record).len(), 1);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) struct Subjects {
 }
 
 /// What is needed of a binding.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Binding {
     role: RoleRef,
     subjects: Subjects,
@@ -97,11 +97,11 @@ impl Rbac {
         let everywhere = self.cluster_role_bindings.view(|binding| Some(of_cluster_role_binding(binding)));
         subscribe(&self.role_bindings, changed.clone(), |change| {
             let subjects = |binding: &RoleBinding| of_role_binding(binding).subjects;
-            of_both(change, |old, new| old.subjects != new.subjects, subjects)
+            of_both(change, differ, subjects)
         });
         subscribe(&self.cluster_role_bindings, changed.clone(), |change| {
             let subjects = |binding: &ClusterRoleBinding| of_cluster_role_binding(binding).subjects;
-            of_both(change, |old, new| old.subjects != new.subjects, subjects)
+            of_both(change, |old, new| of_cluster_role_binding(old) != of_cluster_role_binding(new), subjects)
         });
         let of_namespace = namespaced.clone();
         subscribe(&self.roles, changed.clone(), move |change| {
@@ -129,6 +129,11 @@ fn subscribe<K: Watchable>(
     subjects: impl Fn(Change<'_, K>) -> Option<Subjects> + Send + 'static,
 ) {
     cache.subscribe(move |change| subjects(change).map_or(ControlFlow::Continue(()), |subjects| changed(&subjects)));
+}
+
+/// The role counts too: a binding that was deleted and created again under its name may come as an update.
+fn differ(old: &RoleBinding, new: &RoleBinding) -> bool {
+    of_role_binding(old) != of_role_binding(new)
 }
 
 /// The subjects before and after a change; `None` if nothing changed that matters.
@@ -204,19 +209,20 @@ mod tests {
 
     #[test]
     fn a_change_that_leaves_rights_as_they_are_concerns_nobody() {
-        let binding = |label: &str, name: &str| -> Arc<RoleBinding> {
+        let bound_to = |role: &str, label: &str, name: &str| -> Arc<RoleBinding> {
             let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": "team"}]);
-            let role = json!({"apiGroup": "", "kind": "Role", "name": "r"});
+            let role = json!({"apiGroup": "", "kind": "Role", "name": role});
             let metadata = json!({"labels": {"a": label}, "namespace": "team"});
             let binding = json!({"metadata": metadata, "subjects": subjects, "roleRef": role});
             Arc::new(serde_json::from_value(binding).unwrap())
         };
+        let binding = |label: &str, name: &str| bound_to("r", label, name);
         let subjects = |binding: &RoleBinding| of_role_binding(binding).subjects;
-        let differ = |old: &RoleBinding, new: &RoleBinding| old.subjects != new.subjects;
         let of = |old: Arc<RoleBinding>, new: Arc<RoleBinding>| {
             of_both(Change::Updated { old: &old, new: &new }, differ, subjects)
         };
         assert_eq!(of(binding("1", "a"), binding("2", "a")), None);
+        assert!(of(binding("1", "a"), bound_to("another", "1", "a")).is_some());
         let both = of(binding("1", "a"), binding("1", "b")).unwrap();
         for name in ["a", "b"] {
             assert!(both.include(&ServiceAccount { namespace: "team".into(), name: name.into() }, "team"));

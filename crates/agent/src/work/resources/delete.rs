@@ -1,6 +1,6 @@
 //! Deleting objects that works do not want any more, and releasing those that are to stay.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use either::Either;
 use jiff::{SignedDuration, Timestamp};
@@ -74,12 +74,14 @@ enum Step {
     Delete,
 }
 
-/// Decides on an object as it is now: one without our owner reference was orphaned or is somebody else's. The uid of the object
-/// does not count: it is listed without one, or with that of an object that it replaced, if the agent was stopped between
-/// creating and recording it. Garbage collection decides by the owner, too.
-fn step(existing: &ObjectMeta, owner_uid: &str) -> Step {
+/// Decides on an object as it is now: one without our owner reference was orphaned or is somebody else's, and one that is
+/// applied is still in the work, under another API group. The recorded uid does not count: an object is listed without one, or
+/// with that of an object that it replaced, if the agent was stopped between creating and recording it. Garbage collection
+/// decides by the owner, too.
+fn step(existing: &ObjectMeta, owner_uid: &str, applied: &HashSet<String>) -> Step {
     let owners = existing.owner_references.as_deref().unwrap_or_default();
-    if !owners.iter().any(|owner| owner.uid == owner_uid) {
+    let is_applied = existing.uid.as_ref().is_some_and(|uid| applied.contains(uid));
+    if is_applied || !owners.iter().any(|owner| owner.uid == owner_uid) {
         Step::Forget
     } else if owners.iter().any(|owner| owner.uid != owner_uid && ownership::is_applied_work(owner)) {
         Step::Release
@@ -91,8 +93,14 @@ fn step(existing: &ObjectMeta, owner_uid: &str) -> Step {
 }
 
 impl Resources {
-    /// Deletes an object that an AppliedManifestWork lists, if it still belongs to it alone.
-    pub(in crate::work) async fn delete(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Deletion {
+    /// Deletes an object that an AppliedManifestWork lists, if it still belongs to it alone. `applied` are the uids of the objects
+    /// that its work still applies.
+    pub(in crate::work) async fn delete(
+        &self,
+        recorded: &AppliedManifestResourceMeta,
+        owner_uid: &str,
+        applied: &HashSet<String>,
+    ) -> Deletion {
         self.objects.remove(&identifier::of_recorded(recorded));
         self.applied_fields.remove(&identifier::of_recorded(recorded));
         if !identifier::is_addressable(recorded) {
@@ -100,18 +108,32 @@ impl Resources {
         }
         let mut wait = CONFLICT_WAIT;
         for _ in 1..CONFLICT_TRIES {
-            match self.delete_once(recorded, owner_uid).await {
+            match self.delete_once(recorded, owner_uid, applied).await {
                 Err(error) if error.is_conflict() => tokio::time::sleep(wait).await,
                 outcome => return deletion(recorded, outcome),
             }
             wait *= 5;
         }
-        deletion(recorded, self.delete_once(recorded, owner_uid).await)
+        deletion(recorded, self.delete_once(recorded, owner_uid, applied).await)
     }
 
-    async fn delete_once(&self, recorded: &AppliedManifestResourceMeta, owner_uid: &str) -> Result<Deletion> {
-        let Some(existing) = self.metadata_of(recorded).await? else { return Ok(Deletion::Done) };
-        match step(&existing, owner_uid) {
+    async fn delete_once(
+        &self,
+        recorded: &AppliedManifestResourceMeta,
+        owner_uid: &str,
+        applied: &HashSet<String>,
+    ) -> Result<Deletion> {
+        let existing = match self.metadata_of(recorded).await {
+            // It was listed before it was to be created, which the agent most likely may not do either. If it exists after all, it
+            // is deleted by garbage collection.
+            Err(error) if recorded.uid.is_none() && is_denied(&error) => {
+                warn!(cause = failure(recorded, &error), "this object is not deleted, since it cannot be read");
+                return Ok(Deletion::Done);
+            }
+            read => read?,
+        };
+        let Some(existing) = existing else { return Ok(Deletion::Done) };
+        match step(&existing, owner_uid, applied) {
             Step::Forget => Ok(Deletion::Done),
             Step::Release => {
                 self.patch_owners(recorded, existing, &[owner_uid.to_owned()]).await.map(|()| Deletion::Done)
@@ -145,10 +167,10 @@ impl Resources {
         owner_uid: &str,
     ) -> Option<AppliedManifestResourceMeta> {
         match self.metadata_of(&resource).await {
-            Ok(Some(existing)) if step(&existing, owner_uid) == Step::Forget => None,
+            Ok(Some(existing)) if step(&existing, owner_uid, &HashSet::new()) == Step::Forget => None,
             Ok(Some(existing)) => Some(AppliedManifestResourceMeta { uid: existing.uid, ..resource }),
             Ok(None) => None,
-            Err(error) if error.code() == Some(403) || error.class() == Class::Refused => {
+            Err(error) if is_denied(&error) => {
                 warn!(cause = failure(&resource, &error), "deleting the work although this object cannot be read");
                 None
             }
@@ -208,6 +230,11 @@ impl Resources {
     }
 }
 
+/// Whether the agent lacks the right to a request, or will not get an answer to it.
+fn is_denied(error: &Error) -> bool {
+    error.code() == Some(403) || error.class() == Class::Refused
+}
+
 fn deletion(recorded: &AppliedManifestResourceMeta, outcome: Result<Deletion>) -> Deletion {
     outcome.unwrap_or_else(|error| Deletion::Failed(failure(recorded, &error)))
 }
@@ -265,7 +292,7 @@ mod tests {
 
     async fn delete(recorded: AppliedManifestResourceMeta, answers: Vec<(u16, Value)>) -> (Deletion, String, Mock) {
         let server = Mock::answering(answers);
-        let deletion = Resources::new(server.client()).delete(&recorded, "ours").await;
+        let deletion = Resources::new(server.client()).delete(&recorded, "ours", &["applied".to_owned()].into()).await;
         let verbs: Vec<_> = server.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
         (deletion, verbs.join(" "), server)
     }
@@ -304,7 +331,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_ours_is_left_alone() {
         let foreign = owner("hub-w", "somebody-else");
-        for present in [existing("1", &[]), existing("1", &[foreign])] {
+        for present in [existing("1", &[]), existing("1", &[foreign]), existing("applied", &[ours()])] {
             let (deletion, asked, _) = delete(recorded(Some("1")), vec![present]).await;
             assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET"));
         }
@@ -318,6 +345,14 @@ mod tests {
             assert_eq!((deletion, asked.as_str()), (Deletion::Pending(None), "GET DELETE"));
             assert_eq!(server.bodies().pop().unwrap()["preconditions"]["uid"], "2");
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_was_listed_and_never_created_and_cannot_be_read_does_not_block_a_deletion() {
+        let (deletion, asked, _) = delete(recorded(None), vec![failed(403)]).await;
+        assert_eq!((deletion, asked.as_str()), (Deletion::Done, "GET"));
+        let (deletion, ..) = delete(recorded(Some("1")), vec![failed(403)]).await;
+        assert!(matches!(deletion, Deletion::Failed(_)), "what was created is not forgotten: {deletion:?}");
     }
 
     #[tokio::test]

@@ -42,9 +42,10 @@ pub(super) async fn prune(
     let kept = [existing.clone(), record::not_among(planned, &existing)].concat();
     let mut pruned = Pruned { kept, undeleted: Vec::new(), retry: Retry::AtRegularPass };
     let uid = &applied_work.uid().unwrap_or_default();
+    let applied = &existing.into_iter().filter_map(|resource| resource.uid).collect();
     let deletions = stream::iter(obsolete).map(|resource| async move {
         info!(resource = resource.resource, name = resource.name, "no longer in the work, deleting it");
-        (resources.delete(&resource, uid).await, resource)
+        (resources.delete(&resource, uid, applied).await, resource)
     });
     let deletions: Vec<_> = deletions.buffered(AT_A_TIME).collect().await;
     deletions.into_iter().for_each(|(deletion, resource)| pruned.take(deletion, resource));

@@ -65,6 +65,14 @@ async fn what_was_taken_out_of_a_work_after_an_interrupted_pass_is_deleted_if_th
 }
 
 #[tokio::test]
+async fn an_object_that_the_work_applies_is_not_deleted_under_the_group_in_which_it_was_listed_before() {
+    let former = AppliedManifestResourceMeta { group: "former.example".into(), ..unborn("configmaps", "a") };
+    let interrupted = record(&[recorded("", "configmaps", "a", "1"), former]);
+    let asked = after_an_interrupted_pass(interrupted, object("a", "1")).await;
+    assert!(asked.len() == 1 && asked[0].starts_with("GET /apis/former.example/"), "{asked:?}");
+}
+
+#[tokio::test]
 async fn an_object_that_cannot_be_created_stays_recorded_and_its_next_attempt_writes_nothing_else() {
     let listed = [recorded("", "configmaps", "a", "1"), unborn("configmaps", "b")];
     let answers = vec![kinds(), object("a", "1"), not_found(), forbidden(), not_found()];
