@@ -72,7 +72,28 @@ pub fn smallest_change(snapshot: &Snapshot, cluster: &str, now: Timestamp) -> Op
         .collect();
     tried.sort_by_key(Vec::len);
     let completed = tried.into_iter().take(MAX_TRIED).filter_map(|changes| complete(snapshot, cluster, changes, now));
-    completed.min_by_key(Vec::len)
+    completed.min_by_key(Vec::len).map(|changes| reduced(snapshot, cluster, changes, now))
+}
+
+/// The changes without those that are not needed: a change for one predicate may also be all that another one needs.
+fn reduced(snapshot: &Snapshot, cluster: &str, mut changes: Vec<Change>, now: Timestamp) -> Vec<Change> {
+    let without = |changes: &[Change], left_out: usize| {
+        let others = changes.iter().enumerate().filter(|(at, _)| *at != left_out);
+        others.map(|(_, change)| change.clone()).collect::<Vec<_>>()
+    };
+    while let Some(fewer) = (0..changes.len())
+        .map(|left_out| without(&changes, left_out))
+        .find(|fewer| selects(snapshot, cluster, fewer, now))
+    {
+        changes = fewer;
+    }
+    changes
+}
+
+/// Whether the placement selects the cluster after these changes.
+fn selects(snapshot: &Snapshot, cluster: &str, changes: &[Change], now: Timestamp) -> bool {
+    let changed = snapshot.with(cluster, changes);
+    schedule(&changed, now).selection.chosen.iter().any(|one| **one.name == *cluster)
 }
 
 /// Ways to make the cluster a candidate, from the one that has the fewest effects on other clusters and placements.
