@@ -237,6 +237,8 @@ impl ReconcileTimer<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Metrics in which everything has happened once.
@@ -255,6 +257,11 @@ mod tests {
         metrics.admission_enforced("ManagedCluster", Some(true));
         metrics.deletions_held("appliedmanifestworks", 3);
         metrics.count_false("ManagedCluster", "ClusterCertificateRotated", || Some(2));
+        let scheduling = metrics.scheduling();
+        scheduling.scheduled(Duration::from_millis(1));
+        scheduling.bound(Duration::from_millis(1));
+        scheduling.plugin_ended("filter", "Predicate".to_owned(), Duration::from_millis(1));
+        scheduling.evaluated(Duration::from_millis(1));
         metrics
     }
 
