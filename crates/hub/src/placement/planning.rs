@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use jiff::Timestamp;
 use ocm_api::cluster::v1beta1::Placement;
 use ocm_runtime::{ObjectKey, metrics::SchedulingMetrics};
-use ocm_scheduler::{Eligible, Step};
+use ocm_scheduler::{Candidate, Eligible, Prioritizer, Step};
 use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use super::{
@@ -21,10 +21,17 @@ use super::{
     plan::{self, Observed, Plan},
 };
 
+/// How often expressions are evaluated before others wait for the rest, if the spec or clusters change meanwhile.
+const EVALUATIONS: u32 = 5;
+/// What metrics call all prioritizers with scores of add-ons.
+const ADDON: &str = "AddOn";
+
 /// Admits one placement at a time to planning, in the order in which they ask.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanningLock {
     lock: Arc<tokio::sync::Mutex<()>>,
+    /// Held while expressions are evaluated for one cluster.
+    evaluating: Arc<tokio::sync::Mutex<()>>,
     metrics: SchedulingMetrics,
 }
 
@@ -50,36 +57,60 @@ struct Planning {
 
 impl PlanningLock {
     pub(super) fn new(metrics: SchedulingMetrics) -> Self {
-        Self { lock: Arc::default(), metrics }
+        Self { lock: Arc::default(), evaluating: Arc::default(), metrics }
     }
 
-    /// Takes a snapshot of the index; waits until no other placement is being planned if the selection depends on others.
+    /// Takes a snapshot of the index, in which CEL selectors are evaluated; waits until no other placement is being planned if the
+    /// selection depends on others. `None` if the placement does not exist or is ignored.
     async fn snapshot(&self, index: &Index, key: &ObjectKey) -> Option<(Snapshot, Option<PlanningGuard>)> {
-        let snapshot = index.snapshot(key)?;
-        evaluate(&snapshot, &self.metrics).await;
-        if !snapshot.inputs.rules.counts_others() {
-            return Some((snapshot, None));
+        for _ in 1..EVALUATIONS {
+            let snapshot = index.snapshot(key).filter(is_planned)?;
+            self.evaluate(&snapshot).await;
+            if !snapshot.inputs.rules.counts_others() {
+                return Some((snapshot, None));
+            }
+            drop(snapshot);
+            let guard = self.lock.clone().lock_owned().await;
+            let snapshot = index.snapshot(key).filter(is_planned)?;
+            if is_evaluated(&snapshot) {
+                return Some((snapshot, Some(guard)));
+            }
         }
-        drop(snapshot);
         let guard = self.lock.clone().lock_owned().await;
-        Some((index.snapshot(key)?, Some(guard)))
+        Some((index.snapshot(key).filter(is_planned)?, Some(guard)))
     }
-}
 
-/// Evaluates the CEL selectors beforehand, as planning finds the results then. Other placements are planned in between, since
-/// it takes a while if the fleet is large or an expression is expensive.
-async fn evaluate(snapshot: &Snapshot, metrics: &SchedulingMetrics) {
-    let inputs = &snapshot.inputs;
-    if inputs.rules.use_cel() {
-        let eligible = Eligible::of(inputs);
-        for candidate in eligible.candidates(inputs) {
-            let started = Instant::now();
-            if inputs.rules.evaluate(candidate.facts) {
-                metrics.evaluated(started.elapsed());
+    /// Evaluates the CEL selectors beforehand, as planning finds the results then. It takes a while if the fleet is large or an
+    /// expression is expensive: other placements are planned in between, and one cluster is evaluated at a time, so that one
+    /// thread of the process is occupied at most.
+    async fn evaluate(&self, snapshot: &Snapshot) {
+        let inputs = &snapshot.inputs;
+        for candidate in candidates(snapshot) {
+            if !inputs.rules.is_evaluated(candidate.facts) {
+                let evaluating = self.evaluating.lock().await;
+                let started = Instant::now();
+                inputs.rules.evaluate(candidate.facts);
+                self.metrics.evaluated(started.elapsed());
+                drop(evaluating);
                 tokio::task::yield_now().await;
             }
         }
     }
+}
+
+fn is_planned(snapshot: &Snapshot) -> bool {
+    !snapshot.inputs.rules.is_ignored
+}
+
+/// Whether planning needs no evaluation: the spec or clusters may have changed since.
+fn is_evaluated(snapshot: &Snapshot) -> bool {
+    candidates(snapshot).iter().all(|candidate| snapshot.inputs.rules.is_evaluated(candidate.facts))
+}
+
+/// The clusters for which CEL selectors are evaluated.
+fn candidates(snapshot: &Snapshot) -> Vec<Candidate<'_>> {
+    let inputs = &snapshot.inputs;
+    if inputs.rules.use_cel() { Eligible::of(inputs).candidates(inputs) } else { Vec::new() }
 }
 
 impl InPlanning {
@@ -92,11 +123,11 @@ impl InPlanning {
     ) -> Option<Self> {
         let started = Instant::now();
         let (snapshot, guard) = lock.snapshot(index, key).await?;
-        let (placement, is_ignored) = (find(key)?, snapshot.inputs.rules.is_ignored);
+        let placement = find(key)?;
         let observed = Observed { placement: placement.clone(), snapshot };
         let state = Mutex::new(Some(Planning { observed, guard }));
         let (metrics, recorded) = (lock.metrics.clone(), OnceLock::new());
-        (!is_ignored).then(|| Self { placement, state, metrics, started, recorded })
+        Some(Self { placement, state, metrics, started, recorded })
     }
 
     /// Plans; `None` once a plan is recorded.
@@ -129,6 +160,8 @@ impl InPlanning {
     fn measured(&self, step: Step<'_>, started: Instant) {
         let (plugin_type, name) = match step {
             Step::Filter(name) => ("filter", name.to_owned()),
+            // The names of scores come from the spec, and every value of a label is kept for ever.
+            Step::Prioritizer(Prioritizer::AddOn(_)) => ("prioritizer", ADDON.to_owned()),
             Step::Prioritizer(prioritizer) => ("prioritizer", prioritizer.name()),
         };
         self.metrics.plugin_ended(plugin_type, name, started.elapsed());
@@ -147,6 +180,8 @@ mod tests {
         task::{self, Poll},
     };
 
+    use kube::ResourceExt as _;
+    use ocm_api::annotations::PLACEMENT_DISABLE;
     use serde_json::{Value, json};
 
     use super::*;
@@ -163,6 +198,39 @@ mod tests {
             world.placement(placement(name, spec));
         }
         (world, PlanningLock::default())
+    }
+
+    /// A placement of one of the clusters for which an expression is true.
+    fn expression(text: &str) -> Value {
+        json!({"numberOfClusters": 1,
+            "predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [text]}}}]})
+    }
+
+    #[tokio::test]
+    async fn a_spec_that_changes_while_a_placement_waits_is_evaluated_before_others_wait_for_it() {
+        let (mut world, lock) = world();
+        world.placement(placement("cel", expression("true")));
+        let (index, first) = (world.index.clone(), begin(&world, &lock, BALANCED).await);
+        let cel = key("cel");
+        let mut waiting = pin!(lock.snapshot(&index, &cel));
+        for _ in 0..10 {
+            assert!(poll(waiting.as_mut()).is_none());
+        }
+        world.placement(placement("cel", expression("1 < 2")));
+        drop(first);
+        let (snapshot, guard) = waiting.await.unwrap();
+        assert!(guard.is_some() && !candidates(&snapshot).is_empty() && is_evaluated(&snapshot));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_evaluated_for_a_placement_that_is_ignored() {
+        let (mut world, lock) = world();
+        let mut ignored = placement("ignored", expression("true"));
+        ignored.annotations_mut().insert(PLACEMENT_DISABLE.into(), "true".into());
+        world.placement(ignored);
+        assert!(lock.snapshot(&world.index, &key("ignored")).await.is_none());
+        let snapshot = world.index.snapshot(&key("ignored")).unwrap();
+        assert!(!candidates(&snapshot).is_empty() && !is_evaluated(&snapshot));
     }
 
     async fn begin(world: &World, lock: &PlanningLock, name: &str) -> InPlanning {

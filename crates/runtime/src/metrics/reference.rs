@@ -180,7 +180,10 @@ pub(super) const PLUGIN_SECONDS: About = About {
     labels: &[
         NAME,
         Label { name: "plugin_type", note: "`filter` or `prioritizer`" },
-        Label { name: "plugin_name", note: "its name, such as `Predicate` or `Balance`, or `AddOn/usage/cpu`" },
+        Label {
+            name: "plugin_name",
+            note: "its name, such as `Predicate` or `Balance`; `AddOn` for all scores of add-ons",
+        },
     ],
     help: "Time of one filter or prioritizer for all clusters of a placement",
     note: "CEL selectors are evaluated beforehand, and not part of the filter `Predicate`.",

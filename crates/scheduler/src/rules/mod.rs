@@ -102,6 +102,12 @@ impl Rules {
         self.predicates.as_ref().is_ok_and(|predicates| predicates.evaluate(cluster))
     }
 
+    /// Whether the results of all CEL selectors that matter for a cluster are known.
+    #[must_use]
+    pub fn is_evaluated(&self, cluster: &Cluster) -> bool {
+        self.predicates.as_ref().map_or(true, |predicates| predicates.is_known(cluster))
+    }
+
     /// Whether the change of a cluster that is a candidate both before and after can lead to another decision. `fits` is
     /// whether the cluster could be selected, before and after; `None` if that would take long to know.
     #[must_use]

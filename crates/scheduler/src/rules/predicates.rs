@@ -6,7 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use ocm_api::cluster::v1beta1::{ClusterClaimSelector, ClusterPredicate};
 use ocm_apimachinery::selector::{self, Selector, Unmet};
 
-use super::{Problem, cel::CelSelector};
+use super::{
+    Problem,
+    cel::{CelSelector, Evaluation},
+};
 use crate::facts::{Cluster, Labels};
 
 /// Alternatives of which a cluster must match one; without any, every cluster matches.
@@ -65,15 +68,21 @@ impl Predicates {
 
     /// Whether a cluster matches one of them.
     pub(crate) fn admits(&self, cluster: &Cluster) -> bool {
-        self.0.is_empty() || self.0.iter().any(|predicate| predicate.matches(cluster))
+        let mut evaluation = Evaluation::new(cluster);
+        self.0.is_empty() || self.0.iter().any(|predicate| predicate.matches(cluster, &mut evaluation))
     }
 
     /// The same, unless CEL expressions take long to evaluate: then `None`.
     pub(crate) fn admits_at_once(&self, cluster: &Cluster) -> Option<bool> {
-        let mut admits = self.0.iter().map(|predicate| predicate.matches_at_once(cluster));
-        let is_unknown = admits.clone().any(|matches| matches.is_none());
-        let is_admitted = self.0.is_empty() || admits.any(|matches| matches == Some(true));
-        (is_admitted || !is_unknown).then_some(is_admitted)
+        let (mut evaluation, mut is_known) = (Evaluation::at_once(cluster), true);
+        for predicate in &self.0 {
+            match predicate.matches_at_once(cluster, &mut evaluation) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => is_known = false,
+            }
+        }
+        is_known.then_some(self.0.is_empty())
     }
 
     /// Whether any of them has CEL expressions.
@@ -83,10 +92,23 @@ impl Predicates {
 
     /// Evaluates the CEL expressions that decide whether it admits a cluster. Returns false if the results were known.
     pub(crate) fn evaluate(&self, cluster: &Cluster) -> bool {
-        let mut relevant = self.0.iter().filter(|predicate| predicate.selector.matches(cluster));
-        let is_known = relevant.all(|predicate| predicate.cel.is_known(cluster));
-        self.admits(cluster);
+        let is_known = self.is_known(cluster);
+        if !is_known {
+            self.admits(cluster);
+        }
         !is_known
+    }
+
+    /// Whether it is known without evaluating CEL expressions if it admits a cluster.
+    pub(crate) fn is_known(&self, cluster: &Cluster) -> bool {
+        for predicate in self.0.iter().filter(|predicate| predicate.selector.matches(cluster)) {
+            match predicate.cel.known(cluster) {
+                Some(true) => return true,
+                Some(false) => {}
+                None => return false,
+            }
+        }
+        true
     }
 
     /// For each of them the smallest change of labels and of claims after which its selectors match a cluster. What its CEL
@@ -100,22 +122,24 @@ impl Predicates {
 
     /// What of each of them a cluster does not meet; `None` if it matches one.
     pub(crate) fn why_not(&self, cluster: &Cluster) -> Option<Vec<Mismatch>> {
-        let mismatches: Vec<_> = self.0.iter().map_while(|predicate| predicate.why_not(cluster)).collect();
+        let mut evaluation = Evaluation::new(cluster);
+        let mismatches: Vec<_> =
+            self.0.iter().map_while(|predicate| predicate.why_not(cluster, &mut evaluation)).collect();
         (!self.0.is_empty() && mismatches.len() == self.0.len()).then_some(mismatches)
     }
 }
 
 impl Predicate {
-    fn matches(&self, cluster: &Cluster) -> bool {
-        self.selector.matches(cluster) && self.cel.matches(cluster)
+    fn matches(&self, cluster: &Cluster, evaluation: &mut Evaluation<'_>) -> bool {
+        self.selector.matches(cluster) && self.cel.matches(evaluation)
     }
 
-    fn matches_at_once(&self, cluster: &Cluster) -> Option<bool> {
-        if self.selector.matches(cluster) { self.cel.matches_at_once(cluster) } else { Some(false) }
+    fn matches_at_once(&self, cluster: &Cluster, evaluation: &mut Evaluation<'_>) -> Option<bool> {
+        if self.selector.matches(cluster) { self.cel.matches_at_once(cluster, evaluation) } else { Some(false) }
     }
 
-    fn why_not(&self, cluster: &Cluster) -> Option<Mismatch> {
-        self.selector.why_not(cluster).or_else(|| self.cel.why_not(cluster))
+    fn why_not(&self, cluster: &Cluster, evaluation: &mut Evaluation<'_>) -> Option<Mismatch> {
+        self.selector.why_not(cluster).or_else(|| self.cel.why_not(evaluation))
     }
 }
 

@@ -7,12 +7,14 @@ mod document;
 mod functions;
 
 use std::{
+    cell::OnceCell,
     collections::HashMap,
     fmt,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use ocm_api::cluster::v1beta1::ClusterCelSelector;
+use ocm_apimachinery::budget::Exceeded;
 use ocm_cel::{Budget, Environment, Problem as Failure, Program, Value};
 use tracing::debug;
 
@@ -21,8 +23,9 @@ use crate::facts::{Cluster, Document};
 
 /// What one expression may cost for one cluster, as in OCM.
 const PER_EXPRESSION: u64 = 1_000_000;
-/// What all expressions of a selector may cost together for one cluster, as in OCM.
-const PER_SELECTOR: u64 = 10_000_000;
+/// What all expressions of a placement may cost together for one cluster. In OCM each selector may cost that, and a placement may
+/// have any number of selectors.
+const PER_CLUSTER: u64 = 10_000_000;
 /// What they may cost where others wait: less than a millisecond.
 const AT_ONCE: u64 = 20_000;
 
@@ -48,6 +51,20 @@ struct Expression {
 #[derive(Default)]
 struct Verdicts(HashMap<usize, (Weak<Document>, bool)>);
 
+/// The evaluation of a placement's expressions for one cluster. Its selectors share what it may cost, and the cluster is read once.
+pub(crate) struct Evaluation<'a> {
+    document: Option<&'a Arc<Document>>,
+    variables: OnceCell<Result<Variables, Cause>>,
+    budget: Budget,
+}
+
+#[derive(Clone)]
+struct Variables {
+    cluster: Value,
+    /// What functions read.
+    context: Value,
+}
+
 /// The first expression that is not true of a cluster.
 struct Unmet {
     index: usize,
@@ -55,11 +72,25 @@ struct Unmet {
 }
 
 /// Why an expression is not true.
+#[derive(Clone)]
 enum Cause {
     False,
     NotBool(&'static str),
     Failed(ocm_cel::Error),
+    /// Reading the cluster alone costs more than is left.
+    TooLarge(Exceeded),
     Unreadable(String),
+}
+
+impl Cause {
+    /// Whether more units could give another result.
+    fn is_expense(&self) -> bool {
+        match self {
+            Self::TooLarge(_) => true,
+            Self::Failed(error) => matches!(error.problem, Failure::TooExpensive { .. }),
+            Self::False | Self::NotBool(_) | Self::Unreadable(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Cause {
@@ -68,6 +99,7 @@ impl fmt::Display for Cause {
             Self::False => f.write_str("it is false"),
             Self::NotBool(type_) => write!(f, "its value is a {type_}, and not a bool"),
             Self::Failed(error) => write!(f, "it cannot be evaluated: {error}"),
+            Self::TooLarge(exceeded) => write!(f, "the cluster cannot be read: {exceeded}"),
             Self::Unreadable(error) => write!(f, "the cluster cannot be read: {error}"),
         }
     }
@@ -102,52 +134,49 @@ impl CelSelector {
     }
 
     /// Whether all expressions are true of a cluster. Nothing is true of a cluster without a document.
-    pub(crate) fn matches(&self, cluster: &Cluster) -> bool {
-        self.is_empty() || cluster.document.as_ref().is_some_and(|document| self.verdict(document))
+    pub(crate) fn matches(&self, evaluation: &mut Evaluation<'_>) -> bool {
+        self.is_empty() || evaluation.document.is_some_and(|document| self.verdict(document, evaluation))
     }
 
     /// The same, unless it takes long: then `None`.
-    pub(crate) fn matches_at_once(&self, cluster: &Cluster) -> Option<bool> {
+    pub(crate) fn matches_at_once(&self, cluster: &Cluster, evaluation: &mut Evaluation<'_>) -> Option<bool> {
         let Some(document) = cluster.document.as_ref().filter(|_| !self.is_empty()) else {
             return Some(self.is_empty());
         };
-        if let Some(known) = self.lock().get(document) {
-            return Some(known);
-        }
-        let verdict = match self.unmet(document, AT_ONCE) {
-            Some(Unmet { cause: Cause::Failed(error), .. }) if is_expensive(&error) => return None,
-            unmet => unmet.is_none(),
-        };
-        self.lock().insert(document, verdict);
-        Some(verdict)
-    }
-
-    /// Whether the result for a cluster is known without evaluating expressions.
-    pub(crate) fn is_known(&self, cluster: &Cluster) -> bool {
-        let document = cluster.document.as_ref().filter(|_| !self.is_empty());
-        document.is_none_or(|document| self.lock().get(document).is_some())
-    }
-
-    /// The first expression that is not true of a cluster; `None` if all are.
-    pub(crate) fn why_not(&self, cluster: &Cluster) -> Option<Mismatch> {
-        let unmet = match &cluster.document {
-            _ if self.is_empty() => return None,
-            Some(document) => self.unmet(document, PER_SELECTOR)?,
-            None => Unmet { index: 0, cause: Cause::Unreadable("the object is not known".into()) },
-        };
-        let requirement = self.expressions.get(unmet.index).map(|expression| expression.source.clone());
-        Some(Mismatch {
-            field: format!("{}[{}]", self.field, unmet.index),
-            requirement: requirement.unwrap_or_default(),
-            cause: unmet.cause.to_string(),
+        self.known(cluster).or_else(|| {
+            let verdict = match self.unmet(evaluation) {
+                Some(unmet) if unmet.cause.is_expense() => return None,
+                unmet => unmet.is_none(),
+            };
+            self.lock().insert(document, verdict);
+            Some(verdict)
         })
     }
 
-    fn verdict(&self, document: &Arc<Document>) -> bool {
+    /// The result for a cluster, if it is known without evaluating expressions.
+    pub(crate) fn known(&self, cluster: &Cluster) -> Option<bool> {
+        match cluster.document.as_ref().filter(|_| !self.is_empty()) {
+            Some(document) => self.lock().get(document),
+            None => Some(self.is_empty()),
+        }
+    }
+
+    /// The first expression that is not true of a cluster; `None` if all are.
+    pub(crate) fn why_not(&self, evaluation: &mut Evaluation<'_>) -> Option<Mismatch> {
+        if self.is_empty() {
+            return None;
+        }
+        let Unmet { index, cause } = self.unmet(evaluation)?;
+        let requirement = self.expressions.get(index).map(|expression| expression.source.clone());
+        let (field, cause) = (format!("{}[{index}]", self.field), cause.to_string());
+        Some(Mismatch { field, requirement: requirement.unwrap_or_default(), cause })
+    }
+
+    fn verdict(&self, document: &Arc<Document>, evaluation: &mut Evaluation<'_>) -> bool {
         if let Some(known) = self.lock().get(document) {
             return known;
         }
-        let unmet = self.unmet(document, PER_SELECTOR);
+        let unmet = self.unmet(evaluation);
         if let Some(Unmet { index, cause }) = &unmet
             && !matches!(cause, Cause::False)
         {
@@ -158,23 +187,12 @@ impl CelSelector {
         verdict
     }
 
-    /// The first expression that is not true, if all of them may cost `budget`.
-    fn unmet(&self, document: &Document, budget: u64) -> Option<Unmet> {
-        let cluster = match document::read(document.json()) {
-            Ok(json) => Value::from(&json),
-            Err(error) => return Some(Unmet { index: 0, cause: Cause::Unreadable(error.to_string()) }),
-        };
-        let context = functions::context(&cluster, document.scores());
-        let mut budget = Budget::new(budget, PER_EXPRESSION);
-        self.expressions.iter().enumerate().find_map(|(index, expression)| {
-            let cause = match expression.program.evaluate_in(context.clone(), [cluster.clone()], &mut budget) {
-                Ok(Value::Bool(true)) => return None,
-                Ok(Value::Bool(false)) => Cause::False,
-                Ok(other) => Cause::NotBool(other.type_name()),
-                Err(error) => Cause::Failed(error),
-            };
-            Some(Unmet { index, cause })
-        })
+    /// The first expression that is not true.
+    fn unmet(&self, evaluation: &mut Evaluation<'_>) -> Option<Unmet> {
+        self.expressions
+            .iter()
+            .enumerate()
+            .find_map(|(index, expression)| evaluation.unmet(&expression.program).map(|cause| Unmet { index, cause }))
     }
 
     fn sources(&self) -> impl Iterator<Item = &String> {
@@ -186,8 +204,49 @@ impl CelSelector {
     }
 }
 
-fn is_expensive(error: &ocm_cel::Error) -> bool {
-    matches!(error.problem, Failure::TooExpensive { .. })
+impl<'a> Evaluation<'a> {
+    /// With the limits of OCM.
+    pub(crate) fn new(cluster: &'a Cluster) -> Self {
+        Self::within(cluster, PER_CLUSTER)
+    }
+
+    /// Where others wait for it.
+    pub(crate) fn at_once(cluster: &'a Cluster) -> Self {
+        Self::within(cluster, AT_ONCE)
+    }
+
+    fn within(cluster: &'a Cluster, total: u64) -> Self {
+        let budget = Budget::new(total, PER_EXPRESSION);
+        Self { document: cluster.document.as_ref(), variables: OnceCell::new(), budget }
+    }
+
+    /// Why an expression is not true; `None` if it is.
+    fn unmet(&mut self, program: &Program) -> Option<Cause> {
+        let Variables { cluster, context } = match self.variables() {
+            Ok(variables) => variables,
+            Err(cause) => return Some(cause),
+        };
+        match program.evaluate_in(context, [cluster], &mut self.budget) {
+            Ok(Value::Bool(true)) => None,
+            Ok(Value::Bool(false)) => Some(Cause::False),
+            Ok(other) => Some(Cause::NotBool(other.type_name())),
+            Err(error) => Some(Cause::Failed(error)),
+        }
+    }
+
+    fn variables(&mut self) -> Result<Variables, Cause> {
+        let (document, budget) = (self.document, &mut self.budget);
+        self.variables.get_or_init(|| read(document, budget)).clone()
+    }
+}
+
+/// Reads a cluster, which is charged before.
+fn read(document: Option<&Arc<Document>>, budget: &mut Budget) -> Result<Variables, Cause> {
+    let document = document.ok_or_else(|| Cause::Unreadable("the object is not known".into()))?;
+    budget.expression(|units| units.charge_bytes(document.json().len())).map_err(Cause::TooLarge)?;
+    let json = document::read(document.json()).map_err(|error| Cause::Unreadable(error.to_string()))?;
+    let cluster = Value::from(&json);
+    Ok(Variables { context: functions::context(&cluster, document.scores()), cluster })
 }
 
 impl Verdicts {
@@ -230,12 +289,20 @@ mod tests {
         Cluster { document: Some(Arc::new(document)), ..Cluster::default() }
     }
 
+    fn matches(selector: &CelSelector, cluster: &Cluster) -> bool {
+        selector.matches(&mut Evaluation::new(cluster))
+    }
+
+    fn at_once(selector: &CelSelector, cluster: &Cluster) -> Option<bool> {
+        selector.matches_at_once(cluster, &mut Evaluation::at_once(cluster))
+    }
+
     /// Why expressions are not true of the cluster.
     fn unmet(expressions: &[&str]) -> Option<String> {
         let (selector, cluster) = (selector(expressions).unwrap(), cluster());
-        let why_not = selector.why_not(&cluster).map(|mismatch| mismatch.to_string());
-        assert_eq!(selector.matches_at_once(&cluster), Some(why_not.is_none()));
-        assert_eq!(selector.matches(&cluster), why_not.is_none());
+        let why_not = selector.why_not(&mut Evaluation::new(&cluster)).map(|mismatch| mismatch.to_string());
+        assert_eq!(at_once(&selector, &cluster), Some(why_not.is_none()));
+        assert_eq!(matches(&selector, &cluster), why_not.is_none());
         why_not
     }
 
@@ -289,28 +356,55 @@ mod tests {
         let numbers = format!("[{}]", vec!["1"; 200].join(","));
         let nested = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, a == b && b == c)))");
         let (selector, cluster) = (selector(&[&nested]).unwrap(), cluster());
-        assert_eq!(selector.matches_at_once(&cluster), None);
-        assert!(!selector.matches(&cluster));
-        assert_eq!(selector.matches_at_once(&cluster), Some(false), "it is known now");
-        let said = selector.why_not(&cluster).unwrap().to_string();
+        assert_eq!(at_once(&selector, &cluster), None);
+        assert!(!matches(&selector, &cluster));
+        assert_eq!(at_once(&selector, &cluster), Some(false), "it is known now");
+        let said = selector.why_not(&mut Evaluation::new(&cluster)).unwrap().to_string();
         assert!(said.contains("costs more than the 1000000 units"), "{said}");
+    }
+
+    #[test]
+    fn the_selectors_of_a_placement_share_what_they_may_cost_and_read_a_cluster_once() {
+        let numbers = format!("[{}]", vec!["1"; 200].join(","));
+        let expensive = format!("{numbers}.all(a, {numbers}.all(b, a == b)) && false");
+        let (selector, cheap, cluster) =
+            (selector(&[&expensive]).unwrap(), self::selector(&["true"]).unwrap(), cluster());
+        let mut evaluation = Evaluation::new(&cluster);
+        let spent = (1..1000).find(|_| selector.unmet(&mut evaluation).is_some_and(|unmet| unmet.cause.is_expense()));
+        assert!(spent.is_some_and(|times| times > 10), "{spent:?}");
+        assert!(!cheap.matches(&mut evaluation), "nothing is left for another selector");
+
+        let large = format!("{{\"metadata\": {{\"name\": \"{}\"}}}}", "x".repeat(1_000_000));
+        let document = Document::new(large.into_bytes().into(), [].into());
+        let large = Cluster { document: Some(Arc::new(document)), ..Cluster::default() };
+        let cheap = self::selector(&["true"]).unwrap();
+        assert_eq!(at_once(&cheap, &large), None, "reading it takes long");
+        let mut evaluation = Evaluation::new(&large);
+        let costs: Vec<_> = (0..3)
+            .map(|_| {
+                let left = evaluation.budget.left();
+                assert!(cheap.unmet(&mut evaluation).is_none());
+                left - evaluation.budget.left()
+            })
+            .collect();
+        assert!(costs[0] > 100_000 && costs[1] < 10 && costs[2] < 10, "{costs:?}");
     }
 
     #[test]
     fn expressions_are_evaluated_once_for_each_document() {
         let (selector, mut cluster) = (selector(&["managedCluster.scores('usage')[0].value > 50"]).unwrap(), cluster());
-        assert!(!selector.is_known(&cluster));
-        assert!(selector.matches(&cluster) && selector.is_known(&cluster));
+        assert_eq!(selector.known(&cluster), None);
+        assert!(matches(&selector, &cluster) && selector.known(&cluster) == Some(true));
         let document = cluster.document.take().unwrap();
         cluster.document = Some(Arc::new(document.with_scores([].into())));
-        assert!(!selector.is_known(&cluster) && !selector.matches(&cluster));
+        assert!(selector.known(&cluster).is_none() && !matches(&selector, &cluster));
     }
 
     #[test]
     fn results_of_clusters_that_are_gone_are_forgotten() {
         let selector = selector(&["true"]).unwrap();
         for _ in 0..10_000 {
-            assert!(selector.matches(&cluster()));
+            assert!(matches(&selector, &cluster()));
         }
         assert!(selector.lock().0.capacity() < 100, "{}", selector.lock().0.capacity());
     }
